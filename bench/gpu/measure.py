@@ -6,8 +6,10 @@ Each way to run a case has one line: eager, or replayed as a CUDA graph, also wi
 One line is of one of several processes, without the sum over them. A line has launches, counted (budgets.csv) and seen
 by torch's profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory
 at most. Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without
-this project's code. "operator: …" times the forms of one operator. A case that fails does not end the others, but the
-exit status is 1 then. The CSV file grows by a row as soon as one is measured.
+this project's code. "operator: …" times the forms of one operator.
+
+A way fails if it computes something else than the first way of its case (agreement.py). A failure does not end the
+others, but the exit status is 1 then. The CSV file grows by a row as soon as one is measured.
 """
 
 import argparse
@@ -30,45 +32,66 @@ import decodings
 import operators
 import torch
 import trainings
+from agreement import ROUNDED, SEARCHED, WITH_DROPOUT, Results, check_agreement
 from cases import DECODINGS, MEASURED, SEARCHES, TRAININGS, Case, Decoding
 from compiled_layers import CompiledSteps
 from plain_transformer import plain_step
 from torch.profiler import ProfilerActivity, profile
 
 from pipeline.core.errors import UserError
-from pipeline.models.kernels import gpu
+from pipeline.models import kernels
 from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.graph_cache import CudaRecorder
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 
 WARM, BLOCK, BLOCKS = 4, 8, 3
+SEED = 3
+TOLERANCES = WITH_DROPOUT | ROUNDED | SEARCHED
 MOST_KERNELS = 25
 TABLE = (Path(__file__).parents[2] / "tests/gpu/budgets.csv").read_text(encoding="utf-8")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader(TABLE.splitlines())}
 
 
 class TimedSteps(StepRunner):
-    """Steps that call `at` before each."""
+    """Steps that call `clock` before each, and let it keep the last warm one's loss and gradient norm."""
 
     def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
-        self.at(step)
-        return super().run(step, prepared, annealings)
+        self.clock(step)
+        scalars = super().run(step, prepared, annealings)
+        if step == WARM - 1:
+            loss, *_, norm = scalars.values
+            self.clock.keep(step, {"losses": [torch.tensor(loss)], "gradient norms": [torch.tensor(norm)]})
+        return scalars
 
 
 class Clock:
-    """Called before each of a case's repetitions: times blocks of them when warm, and counts what the last launches."""
+    """Called before each of a case's repetitions: times blocks of them when warm, and counts what the last launches.
+
+    Args:
+        device: Where the case runs.
+        timed: False ends the case when it is warm.
+    """
 
     block = BLOCK
     """Repetitions of a block."""
 
-    def __init__(self, device: torch.device):
-        self.device, self.moments, self.launches = device, [], 0
+    def __init__(self, device: torch.device, timed: bool = True):
+        self.device, self.timed, self.moments, self.launches = device, timed, [], 0
+        self.results: Results = {}
+        """The results of the last warm repetition, on the CPU."""
         self.kernels: list[tuple[float, int, str]] = []
         """Milliseconds in all, how often, and name of each kernel of the last repetition."""
         self.seen = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
 
+    def keep(self, step: int, results: Results | None) -> None:
+        """Keep what a repetition computed, if it is the last warm one."""
+        if step == WARM - 1 and results:
+            self.results = {name: [value.cpu() for value in values] for name, values in results.items()}
+
     def __call__(self, step: int) -> None:
+        if step == WARM and not self.timed:
+            raise StopIteration
         block, rest = divmod(step - WARM, self.block)
         if 0 <= block <= BLOCKS and not rest:
             if self.device.type == "cuda":
@@ -99,7 +122,7 @@ Run = Callable[[Case, torch.device, Clock], None]
 
 def train(case: Case, device: torch.device, clock: Clock) -> None:
     trainer = trainings.trainer_of(TimedSteps, case, device)
-    trainer.steps.at = clock
+    trainer.steps.clock = clock
     trainer.train()
 
 
@@ -108,7 +131,7 @@ def train_by_graphs(
 ) -> None:
     """Replay steps captured by a class."""
     trainer = trainings.trainer_of(TimedSteps, case, device, CudaRecorder(device), capturing)
-    trainer.steps.at = clock
+    trainer.steps.clock = clock
     try:
         trainer.train()
     finally:
@@ -118,7 +141,7 @@ def train_by_graphs(
 
 def train_by_triton(case: Case, device: torch.device, clock: Clock) -> None:
     """Replay steps of Triton kernels, which REPRISE_GPU_KERNELS need not turn on here."""
-    with mock.patch.object(gpu, "triton_asked_for", lambda: True):
+    with mock.patch.object(kernels, "triton_asked_for", lambda: True):
         train_by_graphs(case, device, clock)
 
 
@@ -139,18 +162,19 @@ def search_whole(case: Case, device: torch.device, clock: Clock, graphs: bool) -
     repeat(decodings.whole_search(case, device, CudaRecorder(device) if graphs else None), clock)
 
 
-def repeat(work: Callable[[], None], clock: Clock) -> None:
+def repeat(work: Callable[[], Results | None], clock: Clock) -> None:
     for step in count():
         clock(step)
-        work()
+        clock.keep(step, work())
 
 
+RIVAL = "plain PyTorch"
 RIVALS: dict[str, Run] = {
-    "plain PyTorch": lambda _, device, clock: repeat(plain_step(device, compiled=False), clock),
-    "plain PyTorch, compiled": lambda _, device, clock: repeat(plain_step(device, compiled=True), clock),
+    RIVAL: lambda _, device, clock: repeat(plain_step(device, compiled=False), clock),
+    f"{RIVAL}, compiled": lambda _, device, clock: repeat(plain_step(device, compiled=True), clock),
 }
 CASES = {**TRAININGS, **MEASURED, **DECODINGS, **SEARCHES}
-CASES |= dict.fromkeys([*RIVALS, *operators.FAMILIES], TRAININGS["base, 1 GPU"])
+CASES |= dict.fromkeys([RIVAL, *operators.FAMILIES], TRAININGS["base, 1 GPU"])
 
 
 COMPILED = ("base, 8 GPUs", "base, 1 GPU", "big, 1 GPU", "Weighted Transformer, 1 GPU")
@@ -163,9 +187,9 @@ SEVERAL = tuple(name for name, case in TRAININGS.items() if case.ranks == RANKS)
 
 
 def ways(name: str, device: torch.device) -> dict[str, Run]:
-    """Return how a case is run, by what the table calls it."""
-    if name in RIVALS:
-        return {name: RIVALS[name]}
+    """Return how a case is run, by what the table calls it; the others have to agree with the first."""
+    if name == RIVAL:
+        return RIVALS
     if name in operators.FAMILIES:
         forms = operators.FAMILIES[name](device)
         return {form: lambda _, __, clock, work=work: repeat(work, clock) for form, work in forms.items()}
@@ -186,13 +210,19 @@ def ways(name: str, device: torch.device) -> dict[str, Run]:
     return found
 
 
-def measured(run: Run, case: Case, device: torch.device) -> dict[str, Any]:
-    clock = Clock(device)
+def clocked(run: Run, case: Case, device: torch.device, timed: bool) -> Clock:
+    """Run a case in one way, from the same weights on the same data as in each other way."""
+    clock = Clock(device, timed)
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+    torch.manual_seed(SEED)
     with contextlib.suppress(StopIteration):
         run(case, device, clock)
+    return clock
+
+
+def figures_of(clock: Clock, device: torch.device) -> dict[str, Any]:
     memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0
     return {
         "launches": str(clock.launches),
@@ -211,22 +241,28 @@ def measure_case(
     Args:
         kernels: How many of the kernels that take longest are named.
         rows: CSV file to append to.
-        only_graphs: Leave out ways without graphs where there is one with graphs.
+        only_graphs: Time no way without graphs where there is one with graphs.
     """
     case, found = CASES[name], {}
+    first, expected = "", None
     speech = trainings.spec_of(case.system).model.reads == "speech"
-    chosen = ways(name, device)
-    if only_graphs:
-        chosen = {title: run for title, run in chosen.items() if "graphs" in title} or chosen
-    for title, run in chosen.items():
+    forms = ways(name, device)
+    timed = {title for title in forms if "graphs" in title} if only_graphs else set()
+    for title, run in forms.items():
         prepare(device, 1, strict=not speech and name not in (*RIVALS, *operators.FAMILIES))
         try:
-            own = measured(run, replace(case, ranks=1), device)
+            clock = clocked(run, replace(case, ranks=1), device, timed=not timed or title in timed)
+            if expected is None:
+                first, expected = title, clock.results
+            check_agreement(title, clock.results, first, expected, TOLERANCES)
         except Exception as error:  # the others can be measured all the same
             print(f"| {title} | failed: {type(error).__name__}: {str(error)[:300]} |", flush=True)
             found[title] = {"failure": f"{type(error).__name__}: {str(error)[:300]}"}
             append_row(rows, device, title, found[title])
             continue
+        if not clock.timed:
+            continue
+        own = figures_of(clock, device)
         counted = BUDGETS.get(title, {"launches": "", "ms H100": ""})
         figures = counted["launches"], own["launches"], counted["ms H100"], own["ms"], own["median ms"], own["GiB"]
         print(f"| {title} | {' | '.join(figures)} |", flush=True)

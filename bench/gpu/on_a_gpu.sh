@@ -68,7 +68,7 @@ measure 70 --only-graphs --only "base, 8 GPUs" "attention recogniser" "Cold Fusi
   "Weighted Transformer" "tiny Transformer"
 measure 60 --only-graphs --only "Weighted Transformer, 1 GPU" "NTM-RNN-EMB, 1280 sentences" \
   "Cold Fusion, 64 utterances of 8 s"
-measure 90 --only-graphs --only "base, 1 GPU" "plain PyTorch" "plain PyTorch, compiled" "big, 1 GPU"
+measure 90 --only-graphs --only "base, 1 GPU" "plain PyTorch" "big, 1 GPU"
 if ((SECONDS - began < BUDGET - 90)); then
   several 4 "without-mps"
   export CUDA_MPS_PIPE_DIRECTORY=$OUT/mps CUDA_MPS_LOG_DIRECTORY=$OUT/mps

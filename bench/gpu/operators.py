@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from unittest import mock
 
 import torch
+from agreement import Results
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -17,8 +18,8 @@ from pipeline.models.kernels.operators import weighted_sum
 from pipeline.models.layers.loss import smoothed_cross_entropy
 
 SMOOTHING = 0.1
-Work = Callable[[], Tensor]
-"""Computes one result and its gradients, and returns the result."""
+Work = Callable[[], Results]
+"""Computes one result and its gradients, and returns both."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ class Sizes:
 
 
 def differentiated(compute: Callable[[], Tensor], inputs: list[Tensor]) -> Work:
-    def work() -> Tensor:
+    def work() -> Results:
         out = compute()
-        torch.autograd.grad(out, inputs, torch.ones_like(out))
-        return out.detach()
+        gradients = torch.autograd.grad(out, inputs, torch.ones_like(out))
+        return {"outputs": [out.detach()], "gradients": gradients}
 
     return work
 

@@ -6,6 +6,7 @@ Fused QKV, scaled dot-product attention, cross-entropy with label smoothing, bfl
 from collections.abc import Callable
 
 import torch
+from agreement import Results
 from cases import WORDS
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -75,19 +76,20 @@ class PlainTransformer(nn.Module):
         return F.cross_entropy(logits, tgt_out.flatten(), label_smoothing=0.1)
 
 
-def plain_step(device: torch.device, compiled: bool) -> Callable[[], None]:
-    """Return a function that trains the plain model for one step on a batch of random sentences."""
+def plain_step(device: torch.device, compiled: bool) -> Callable[[], Results]:
+    """Return a function that trains the plain model on a batch of random sentences and returns its loss."""
     torch.use_deterministic_algorithms(False)
     model = PlainTransformer().to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     src, tgt_in, tgt_out = (torch.randint(4, WORDS, (ROWS, LENGTH), device=device) for _ in range(3))
     loss_of = torch.compile(model, dynamic=False) if compiled else model
 
-    def step() -> None:
+    def step() -> Results:
         with torch.autocast(device.type, torch.bfloat16):
             loss = loss_of(src, tgt_in, tgt_out)
         loss.backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
+        return {"losses": [loss.detach()]}
 
     return step

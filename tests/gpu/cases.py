@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Case:
-    """An update of `system`: micro-batches of `rows` sequences, `src` and `tgt` positions long."""
+    """A step of `system` on micro-batches of `rows` sequences of `src` and `tgt` positions, maybe without dropout."""
 
     system: str
     rows: int
@@ -14,6 +14,7 @@ class Case:
     tgt: int
     ranks: int = 1
     micro_batches: int = 1
+    dropout: bool = True
 
 
 WORDS, CHARACTERS = 37000, 32

@@ -55,8 +55,13 @@ def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
     return run
 
 
-def whole_search(case: Decoding, device: torch.device, recorder: Recorder | None) -> Callable[[], None]:
-    """Return a function that searches a batch of the case to its end, by graphs if there is a recorder."""
+def whole_search(
+    case: Decoding, device: torch.device, recorder: Recorder | None
+) -> Callable[[], dict[str, list[torch.Tensor]]]:
+    """Return a function that searches a batch of the case to its end, by graphs if there is a recorder.
+
+    It returns the scores of the best hypotheses.
+    """
     spec = spec_of(case.system)
     vocab = vocabulary(spec)
     (batch,) = batches_of(spec, case).micro_batches()
@@ -66,11 +71,12 @@ def whole_search(case: Decoding, device: torch.device, recorder: Recorder | None
     config = DecodingConfig(beam_size=4, max_extra_length=1)
     captured = CapturedSearch(model, config, recorder) if recorder else None
 
-    def run() -> None:
+    def run() -> dict[str, list[torch.Tensor]]:
         with torch.autocast(device.type, torch.bfloat16):
-            beam_search(model, moved, config, start=captured.start if captured else None)
+            found = beam_search(model, moved, config, start=captured.start if captured else None)
         if captured and captured.graphs.failure:
             raise RuntimeError(captured.graphs.failure)
+        return {"scores": [torch.tensor([hypotheses[0].score for hypotheses in found])]}
 
     return run
 

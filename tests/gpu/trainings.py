@@ -90,7 +90,8 @@ def trainer_of(
     """
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
-    spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
+    model = spec.model if case.dropout else spec.model.model_copy(update={"dropout": 0.0})
+    spec = spec.model_copy(update={"model": model, "training": spec.training.model_copy(update=every)})
     vocab, batches = vocabulary(spec), batches_of(spec, case)
     with device:
         model = build_run_model(spec, (vocab, vocab))
