@@ -14,13 +14,6 @@ def test_a_filled_folder_takes_the_place_of_an_empty_one(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "file"]
 
 
-def test_a_fault_while_it_is_filled_leaves_nothing(tmp_path):
-    with pytest.raises(UserError, match=r"^a fault of the content$"), whole_folder(tmp_path / "a/model") as new:
-        (new / "file").write_text("text")
-        raise UserError("a fault of the content")
-    assert [path.name for path in tmp_path.rglob("*")] == ["a"]
-
-
 def test_a_folder_that_holds_something_is_left_as_it_is(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model/mine").write_text("text")

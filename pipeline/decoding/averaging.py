@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pipeline.config import load_run
 from pipeline.core.errors import REPAIR, UserError
-from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
+from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE
 from pipeline.core.records.outputs import Averaged, AveragedFile
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, TrainedRun, ValidationLine
@@ -26,7 +26,7 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
 
     Args:
         run_folder: Folder of a finished run.
-        count: Number of checkpoints; 1 with `best` False takes the final weights.
+        count: Number of checkpoints.
         best: Take those of lowest development loss instead of the last.
         out: The .safetensors file to write; the record is the .json file beside it.
 
@@ -51,7 +51,7 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
 
     Args:
         run_folder: Folder of a run.
-        count: Number of checkpoints; 1 with `best` False takes the final weights.
+        count: Number of checkpoints.
         key: Key of the run, which its training must have finished with.
         best: Take the checkpoints of lowest development loss among all that are kept, instead of the last.
 
@@ -63,8 +63,6 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
     done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None or done.key != key:
         raise UserError(f"{run_folder}: training is not finished; {REPAIR}")
-    if count == 1 and not best:
-        return [run_folder / WEIGHTS_FILE]
     found = weight_files(run_folder)
     if len(found) < count:
         raise UserError(

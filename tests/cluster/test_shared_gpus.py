@@ -176,10 +176,6 @@ def test_last_snakemake_that_uses_a_daemon_stops_it(mps, tmp_path):
     assert mps("0")[1][-1] == "quit" and not (folder / "control").exists()
 
 
-@pytest.mark.parametrize("cards", ["", "MIG-2a,MIG-2b"])
-def test_no_gpu_or_a_divided_one_starts_no_mps(mps, cards):
-    assert mps(cards) == ("None", [])
-
-
-def test_without_the_program_trainings_take_turns(mps):
-    assert mps("0", path="/usr/bin:/bin") == ("None", [])
+@pytest.mark.parametrize(("cards", "more"), [("", {}), ("MIG-2a,MIG-2b", {}), ("0", {"path": "/usr/bin:/bin"})])
+def test_no_gpu_a_divided_one_or_no_program_starts_no_mps(mps, cards, more):
+    assert mps(cards, **more) == ("None", [])

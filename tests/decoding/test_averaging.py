@@ -38,12 +38,6 @@ def test_average_is_the_arithmetic_mean_of_the_last_checkpoints(run):
     assert_is_average_of(run, [2, 3, 4])
 
 
-def test_the_average_of_one_is_the_final_weights(run):
-    average(run, 1)
-    files = "averaged/mean.safetensors", "model.safetensors"
-    torch.testing.assert_close(*(read_tensor_file(run / file)[0] for file in files), rtol=0, atol=0)
-
-
 def test_checkpoints_of_another_run_are_refused(run, tmp_path):
     stray = "checkpoints/step-3.safetensors"
     write_run(tmp_path / "other", tmp_path / "corpus", checkpoints=3, seed=2)

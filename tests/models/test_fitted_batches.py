@@ -21,6 +21,7 @@ SPEECH = {
     "recogniser, last context": attention_config(gru_reads="last context", task_state="state"),
     "ctc": ctc_config(),
     "joint recogniser": joint_config(),
+    "joint, normalised utterances": joint_config(utterance_mean="removed", utterance_deviation="one", subsampling=2),
     "ctc, normalised utterances": ctc_config(utterance_mean="removed", utterance_deviation="one"),
 }
 FUSIONS = ["DF0", "DF3", "CF2", "CF4"]

@@ -73,16 +73,17 @@ def test_error_of_the_stage_is_kept_unless_it_is_from_an_old_try(tmp_path):
     assert "OUT_OF_MEMORY" in logged_error(log)[0]
 
 
-@pytest.mark.parametrize("record", [{"event": "job_info"}, {"message": None}, {"message": ""}])
-def test_executor_messages_without_failure_are_dropped(tmp_path, record):
-    ExecutorErrorHandler().emit(failed(tmp_path / "encode.log", **record))
+@pytest.mark.parametrize(
+    ("log", "record"),
+    [
+        *(("encode.log", record) for record in ({"event": "job_info"}, {"message": None}, {"message": ""})),
+        (".snakemake/slurm_logs/rule_encode/1.log", {}),
+    ],
+)
+def test_messages_without_failure_and_slurms_logs_are_dropped(tmp_path, log, record):
+    ExecutorErrorHandler().emit(failed(tmp_path / log, **record))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_log_that_can_not_be_written_does_not_end_the_workflow():
     ExecutorErrorHandler().emit(failed("/proc/none/encode.log"))
-
-
-def test_slurms_own_logs_are_left_alone(tmp_path):
-    ExecutorErrorHandler().emit(failed(tmp_path / ".snakemake/slurm_logs/rule_encode/1.log"))
-    assert not list(tmp_path.iterdir())

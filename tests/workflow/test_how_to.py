@@ -11,8 +11,6 @@ import toy_kinds
 import yaml
 from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, jobs, require, shrink
 
-from pipeline.papers.project import load_project
-
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TOY = ["--config", "scale=smoke", "--", "toy"]
 
@@ -77,18 +75,6 @@ def test_the_page_of_a_changed_system_works_as_printed(tmp_path):
     edit(folder / "paper.yaml", lambda paper: paper["systems"].update({"C-start": start}))
     output = require(call(tmp_path, "snakemake", "-n", "results/demo/weighted/ablations.csv"))
     assert {f"weighted/{name} on grammar-en-de" for name in ("C", "C-dropout", "C-start")} <= trained(output)
-
-
-def test_new_dataset_describes_downloads_inline_or_in_files(root):
-    path = root / "workflow/datasets/fsdd.yaml"
-    origin = root / "workflow/files/fsdd.yaml"
-    described = yaml.safe_load(origin.read_text())
-    edit(path, lambda dataset: dataset.update(sources=described["files"], licence=described["licence"]))
-    origin.unlink()
-    assert "fsdd" not in load_project(root).dataset_records.faults
-    edit(path, lambda dataset: dataset.update(sources={}))
-    fault = load_project(root).dataset_records.faults["fsdd"]  # test_missing_data.py: what Snakemake does with it
-    assert "fsdd.yaml: splits name fsdd.tar.gz, but it is neither under sources nor in workflow/files" in str(fault)
 
 
 def test_every_how_to_is_done_here_or_where_its_own_tests_are():

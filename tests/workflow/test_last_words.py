@@ -127,7 +127,8 @@ def test_another_folder_is_told_where_to_go_first(project):
     other = project / "other"
     other.mkdir()
     done = call(other, "snakemake", "-n", "--snakefile", str(project / "workflow/Snakefile"))
-    assert done.returncode == 1 and f"first `cd {(project / 'workflow').resolve().parent}`" in done.stdout + done.stderr
+    said, root = done.stdout + done.stderr, (project / "workflow").resolve().parent
+    assert done.returncode == 1 and f"first `cd {root}`" in said and "add --directory" in said
 
 
 def test_missing_sbatch_is_said_before_the_first_job(project, tmp_path):
