@@ -1,41 +1,46 @@
 """Start `python -m pipeline`, `reprise` and `snakemake` at once, forked from a process that has imported all."""
 
-import atexit
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
+
+from filelock import FileLock
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+WORKERS = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+RUN = WORKERS or uuid4().hex
 
 
 @cache
 def warm_programs(code: Path = ROOT) -> Path:
-    """Start the server of this test process, and return the folder of programs that let it run their commands.
+    """Return the folder of programs that let a server run their commands; start it, unless another worker has.
 
     A test that needs the process itself (its id, its group, a hash seed of its own) uses the real programs instead.
 
     Args:
         code: Project whose modules the server imports; they must not change later.
     """
-    folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    owner = os.getppid() if WORKERS else os.getpid()
+    name = sha256(f"{RUN} {owner} {code}".encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir(), f"warm-{name}")
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            start_server(folder, code, owner)
+    return folder
+
+
+def start_server(folder: Path, code: Path, owner: int) -> None:
+    """Start a server that ends, and removes its folder, when the process `owner` has ended."""
+    folder.mkdir()
     script = f"#!{sys.executable} -ISs\n" + (HERE / "warm_client.py").read_text(encoding="utf-8")
     for name in ("python", "snakemake", "reprise"):
         (folder / name).write_text(script, encoding="utf-8")
         (folder / name).chmod(0o755)
-    command = [sys.executable, HERE / "warm_server.py", folder / "socket"]
-    environment = os.environ | {"PYTHONPATH": str(code)}
-    server = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(stop, server, folder)
-    assert server.stdout.readline() == "ready\n"
-    return folder
-
-
-def stop(server: subprocess.Popen, folder: Path) -> None:
-    server.stdin.close()
-    server.wait()
-    shutil.rmtree(folder)
+    command = [sys.executable, HERE / "warm_server.py", folder / "socket", str(owner)]
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": str(code)}, stdin=subprocess.DEVNULL, check=True)

@@ -1,10 +1,10 @@
 """Fork one process a command from a process that has imported torch, Snakemake and the project.
 
-    python warm_server.py SOCKET
+    python warm_server.py SOCKET OWNER
 
 Each command gets arguments, environment, folder and open files from its client (warm_client.py), receives the client's
-signals, and dies with it. Its process id, session and hash seed differ from those of a new interpreter. The server ends
-when its stdin does, that is with the process that started it.
+signals, and dies with it. Its process id, session and hash seed differ from those of a new interpreter. The program
+returns when the server waits for commands. The server ends with the process OWNER, and removes the socket's folder.
 """
 
 import atexit
@@ -15,6 +15,7 @@ import json
 import os
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -43,8 +44,8 @@ PRELOADED = (
 """Modules that commands import, beside their own. One is left out: `pipeline.workflow.start` notes when it began."""
 
 
-def main(address: str) -> None:
-    """Import what commands need, then fork one process a connection until stdin ends."""
+def main(address: str, owner: int) -> None:
+    """Import what commands need, then fork one process a connection until the owner ends."""
     try:
         preload()
         load_once()
@@ -56,9 +57,12 @@ def main(address: str) -> None:
         listener.bind(address)
         listener.listen(64)
         ready.register(listener, selectors.EVENT_READ)
-        ready.register(sys.stdin.fileno(), selectors.EVENT_READ)
-        print("ready", flush=True)
-        serve(listener, ready)
+        ready.register(os.pidfd_open(owner), selectors.EVENT_READ)
+        if not os.fork():
+            serve(listener, ready)
+            shutil.rmtree(Path(address).parent)
+            Path(f"{Path(address).parent}.lock").unlink()
+        os._exit(0)
 
 
 def preload() -> None:
@@ -80,7 +84,7 @@ def load_once() -> None:
 
 
 def serve(listener: socket.socket, ready: selectors.BaseSelector) -> None:
-    """Fork for clients, report how their commands end, and kill the commands of clients that died."""
+    """Fork for clients until the owner ends, report how commands end, and kill those of clients that died."""
     while True:
         for key, _ in ready.select():
             if key.fileobj is listener:
@@ -90,7 +94,7 @@ def serve(listener: socket.socket, ready: selectors.BaseSelector) -> None:
                 ready.register(handle, selectors.EVENT_READ, (pid, client))
                 ready.register(client, selectors.EVENT_READ, (pid, handle))
             elif key.data is None:
-                os._exit(0)  # the process that started this one is gone
+                return  # the owner is gone
             elif isinstance(key.fileobj, socket.socket):
                 if key.fileobj.fileno() >= 0:  # else its command has just ended
                     with contextlib.suppress(ProcessLookupError):
@@ -176,4 +180,4 @@ def run_command(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
