@@ -86,7 +86,7 @@ def test_german_noun_phrases_agree_in_gender_case_and_number(determiner, key, pl
 @pytest.mark.parametrize(
     ("np", "expected"),
     [
-        (the("man", OLD, determiner="a"), "un vieil homme"),
+        (the("camera", adjective("old", "device"), determiner="a"), "un vieil appareil photo"),
         (the("woman", OLD), "la vieille femme"),
         (the("coat", adjective("red", "clothes"), plural=True), "les manteaux rouges"),
         (the("dress", adjective("new", "clothes"), adjective("white", "clothes")), "la nouvelle robe blanche"),
