@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Encoded, Product, RunId, Score, Transcript, Translation
 from pipeline.core.errors import UserError
-from pipeline.papers.catalogue import paper_decoding
 from pipeline.papers.reading import check_readings
 
 if TYPE_CHECKING:
@@ -83,8 +82,6 @@ def check_all(project: "Project") -> None:
         for system in record.systems:
             project.run_spec(RunId(paper, system, dataset, 0))
         check_readings(project, paper)
-        for decoding in record.decodings:
-            paper_decoding(project.papers, paper, decoding)
         products = [table_products(project, paper, table) for table in project.tables_here(paper)]
         products += [figure_products(project, paper, figure) for figure in record.figures]
         products += [example_products(project, paper, table) for table in record.examples]

@@ -13,7 +13,9 @@ from pipeline.workflow.targets import unknown_target
 
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
 DEMO, PLATEAU, CONFIG = "workflow/scales/demo.yaml", "workflow/scales/plateau.yaml", "config.yaml"
-ATTENTION, ANCHORS = (f"workflow/papers/{paper}/paper.yaml" for paper in ("attention", "anchors"))
+ATTENTION, ANCHORS, MULTICHANNEL = (
+    f"workflow/papers/{paper}/paper.yaml" for paper in ("attention", "anchors", "multichannel")
+)
 LENGTHS = "workflow/papers/attention/claims.yaml"
 WSJ, SPEECH, AN4 = (f"workflow/datasets/{name}.yaml" for name in ("wsj", "grammar-speech-target", "an4"))
 LANGUAGE_MODEL = "coldfusion/lm-ful@source-text"
@@ -110,6 +112,9 @@ TOGETHER = {
     "a key of a decoding": [
         (PAPER, "systems|N4|decodings", {"final": {"beam_siz": 4}}, "N4: decodings.final: .*" + mean("beam_size")),
     ],
+    "a decoding that nobody uses": [
+        (PAPER, "decodings|unused", {"lm_weight": 0.3}, r"decodings\.unused: .*need a language_model"),
+    ],
     "a model that models no language": [
         (PAPER, "decodings|final|language_model", "A@wsj", "'A@wsj' is not a language model .architecture weighted"),
     ],
@@ -160,6 +165,7 @@ TOGETHER = {
         (ATTENTION, "systems|base|model|dropout", 1.5, "dropout: Input should be less than 1, got 1.5"),
     ],
     "a label": [(PAPER, "tables|table2|label", ["model", "colour"], "no column colour; it has model")],
+    "a table of examples": [(MULTICHANNEL, "examples|table3|printed", "table2.csv", r"table2\.csv: no column item")],
     "a rule and a key of a scale": [
         (DEMO, "model|d_model", {"divide": 8, "set": 3}, "needs exactly one of divide, multiply, set"),
         (DEMO, "dataset", {}, ": unknown key; allowed: .*datasets"),
