@@ -181,6 +181,7 @@ def test_dataset_without_some_of_its_packages_is_warned_of(tmp_path):
     random.shuffle(packages)
     for count in (0, random.randrange(1, len(packages)), len(packages)):
         project = toy_project(tmp_path, scale="paper", licensed=dict.fromkeys(packages[:count], str(tmp_path)))
+        project.scale = project.scale.model_copy(update={"datasets": {"x": "grammar-en-de"} | project.scale.datasets})
         warnings = list(project.partly_licensed())
         assert len(warnings) == (0 < count < len(packages))
         for warning in warnings:

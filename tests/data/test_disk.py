@@ -1,5 +1,6 @@
 """Stages check for disk space first, and the message says how much is missing and what to do."""
 
+import os
 import pwd
 import tempfile
 from contextlib import contextmanager
@@ -71,6 +72,9 @@ def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatc
     assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # the XDG standard ignores relative paths
     assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda folder, rights: rights == os.X_OK)
+        assert cache_folder() == own_folder(), "a folder that may be entered alone holds no files"
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert cache_folder() == own_folder() and cache_folder().parent == tmp_path

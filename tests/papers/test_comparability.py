@@ -165,6 +165,7 @@ def test_training_of_a_language_model_matters_if_used(at_paper_scale):
     for (system, decoding), changed in expected.items():
         why = reasons(project, "coldfusion", "table3", "target_wer", system=system, decoding=decoding)
         assert ("scale paper changes training.max_steps" in why) is changed, system
+        assert ("stands in for full-text" in why) is changed, system
 
 
 def test_a_stand_in_for_the_scored_set_matters():

@@ -31,7 +31,7 @@ from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs
-from pipeline.planning.plan import gpu_hours, notes, render
+from pipeline.planning.plan import gpu_hours, hours, notes, render
 from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_flops
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import snakemake_command
@@ -129,6 +129,11 @@ def test_plan_lists_only_jobs_not_done(half_done):
     left += sum(job.flops * (0.5 if job.kind == "train" else 1) for job in computing if job.run == second)
     assert operations["all"] == pytest.approx(sum(job.flops for job in computing), rel=0.01)
     assert operations["left to do"] == pytest.approx(left, rel=0.01) != operations["all"]
+
+
+@pytest.mark.parametrize(("count", "text"), [(4e-4, ""), (0.001, "0.001"), (12.34, "12.3"), (1234.6, "1,235")])
+def test_hours_have_three_digits_or_whole_numbers(count, text):
+    assert hours(count) == text
 
 
 def test_averaging_is_a_job_where_a_decoding_averages(printed_size):
@@ -273,7 +278,7 @@ def test_compare_has_transcription_rows_and_gpu_forecasts(plan, tmp_path):
     assert compare(project, spoken, ["A100"])["hours"] == "0.01"
     decoded(device="cuda", seconds=36.0).write(run / f"transcripts/{decoding}/{split}.json")
     assert compare(project, spoken, ["A100"])["hours_forecast"] == "", "which one, nobody knows"
-    training_cost(start_cost(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)).write(run / "cost.json")
+    training_cost(start_cost(), start_cost(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)).write(run / "cost.json")
     row = compare(project, spoken | {"gpu_hours_A100": "0.02"}, ["A100"])
     assert float(row["ratio"]) == pytest.approx(0.5)
 

@@ -112,6 +112,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
     numbers, now = iter(made.values()), count(step=10)
     monkeypatch.setattr(calibrate, "shapes", lambda project: groups)
     monkeypatch.setattr(calibrate, "measure", lambda forecast, corpus, device: next(numbers))
+    monkeypatch.setattr(calibrate.machine, "prepare", lambda *_, strict: strict and pytest.fail("speech needs others"))
     monkeypatch.setattr(calibrate, "clock", lambda device: next(now))
     command = ["calibrate", "--root", str(ROOT), "--set", "scale=smoke", "--set", f"work={project.config.work}"]
     command += ["--seconds", str(seconds), "--threads", "1", "--out", str(tmp_path / "found.json")]

@@ -13,7 +13,7 @@ from pipeline.workflow.targets import changed_settings
 from reprise import scaffold
 from reprise.__main__ import main as reprise
 
-WORDS = ["no", "yes", "on", "off", "true", "false", "null", "y", "n", "nan", "e1"]
+WORDS = ["no", "yes", "on", "off", "true", "false", "null", "y", "n", "nan", ".inf", "e1"]
 
 
 @pytest.fixture(autouse=True)
