@@ -114,9 +114,10 @@ def test_stage_alone_asks_for_places_and_gets_whole_gpus(tmp_path, monkeypatch, 
     monkeypatch.setattr(launch, "is_complete", lambda *_: False)
     monkeypatch.setattr(launch, "perform_stage", lambda command: None)
     monkeypatch.setattr(local, "acquire_gpus", lambda *given: asked.append(given))
-    options = launch.LaunchOptions(gpus=places, trainings_per_gpu=3, alone=True)
-    launch.launch(("layer-times",), folder=tmp_path, options=options)
-    assert asked == [(gpus, 3, True)]
+    for sharing in ({"trainings_per_gpu": 3, "alone": True}, {}):
+        options = launch.LaunchOptions(gpus=places, **sharing)
+        launch.launch(("layer-times",), folder=tmp_path, options=options)
+    assert asked == [(gpus, 3, True), (places, 1, False)]
 
 
 def test_child_of_a_killed_launcher_does_not_hold_its_gpus(take):

@@ -53,7 +53,7 @@ class Recorded:
         elif words != "gone":
             self.listed[job] = f"{words}|{name}"
         (self.run / "slurm").mkdir(parents=True, exist_ok=True)
-        (self.run / "slurm" / f"{job}_0_log.out").touch()
+        (self.run / "slurm" / f"{job}_0_log.out").write_text(f"{job} begins\n")
         self.then(job)
         return job
 
@@ -95,9 +95,10 @@ def test_every_state_of_slurm_is_over_or_not():
 @pytest.mark.parametrize(
     "end", [LOST, "TIMEOUT|TimeLimit|n1", "PREEMPTED|None|n1", "COMPLETED|None|n1", "FAILED|NonZeroExitCode|n1", "gone"]
 )
-def test_a_job_that_ended_without_a_word_is_followed_by_another(run, slurm, end):
+def test_a_job_that_ended_without_a_word_is_followed_by_another(run, slurm, end, capsys):
     slurm.ends = [end, "done"]
     wait_for(run)
+    assert capsys.readouterr().err == "42 begins\n43 begins\n", "the logs are shown"
     assert len(slurm.notes) == 2 and not unfit_nodes(run)
 
 
@@ -169,11 +170,11 @@ def test_live_job_of_a_dead_launcher_is_adopted_by_id_or_name(run, slurm, note, 
 
 def test_job_names_are_valid_and_differ_by_folder_and_key(tmp_path):
     deep = "a/very/long/path/of/folders"
-    run = "runs/coldfusion/CF4/grammar-en-de/seed1"
+    run = "runs/coldfusion/CF 4/grammar-en-de/seed1"
     places = [tmp_path / place / run for place in ("one", "other", deep, f"{deep}/again")]
     names = [job_name(place, key) for place in places for key in (KEY, "another")]
     assert len(set(names)) == len(names)
-    assert all(re.fullmatch(r"[\w.-]+-[0-9a-f]{10}", name) for name in names)
+    assert all(re.fullmatch(r"coldfusion-CF_4-grammar-en-de-seed1-[0-9a-f]{10}", name) for name in names)
     places[0].mkdir(parents=True)
     (tmp_path / "link").symlink_to(places[0])
     assert job_name(tmp_path / "link", KEY) == job_name(places[0], KEY)
