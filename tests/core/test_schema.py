@@ -90,12 +90,6 @@ def test_error_shows_the_first_of_many_faults():
     assert len(lines) == schema.MOST_FAULTS + 1 and lines[-1] == f"f: and {100 - schema.MOST_FAULTS} more faults"
 
 
-def test_an_unknown_name_has_what_is_allowed_and_the_nearest():
-    schema.known("base", {"base", "big"}, "f: x")
-    with pytest.raises(UserError, match=r"f: x: unknown name 'bsae'; allowed: base, big; did you mean 'base'\?"):
-        schema.known("bsae", {"big": 1, "base": 2}, "f: x")
-
-
 def test_the_nearest_spelling_is_found_whatever_the_case():
     assert schema.nearest("rnn", ["RNN", "EMB"]) == "; did you mean 'RNN'?"
     assert schema.nearest("bleu", ["gleu", "bleu_tok", "bleu_paper"]) == "; did you mean 'bleu_tok'?"

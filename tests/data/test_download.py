@@ -43,7 +43,7 @@ def test_a_file_is_fetched_and_verified_once(server, tmp_path):
     assert server.asked == ["good"]
 
 
-@pytest.mark.parametrize("path", ["altered", "short", "says-less", "missing"])
+@pytest.mark.parametrize("path", ["altered", "short", "says-more", "says-less", "missing"])
 def test_a_bad_address_is_named_and_the_next_one_tried(server, tmp_path, path):
     urls = [f"{server.url}/{path}", f"{server.url}/good"]
     assert fetch("a.bin", source(*urls), tmp_path, None).read_bytes() == CONTENT

@@ -8,7 +8,7 @@ from markov import Markov, sentences
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.models.settings import BOS, EOS, PAD, UNK
+from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.beam_search import Search, beam_search
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
@@ -99,17 +99,6 @@ def test_finished_sentences_leave_the_batch():
     assert model.rows == 47  # one position of two sentences, then 45 of the longer alone
 
 
-def test_outputs_have_no_reserved_symbols_and_respect_the_limit():
-    model, batch = Markov(8, sentences=20, seed=4), sentences(list(range(20)))
-    model.tables[..., [PAD, BOS]] = 20.0
-    model.tables[::2, ..., EOS] = -20.0
-    config = DecodingConfig(beam_size=4, max_extra_length=3)
-    for sentence, hypotheses in enumerate(beam_search(model, batch, config, n_best=4)):
-        for hypothesis in hypotheses:
-            assert not {PAD, BOS, EOS} & set(hypothesis.tokens)
-            assert len(hypothesis.tokens) <= sentence + 3
-
-
 @pytest.mark.parametrize("positions", [1, 2, 4, 100])
 def test_outputs_end_where_the_model_has_no_more_positions(positions):
     config = DecodingConfig(beam_size=130, max_extra_length=2)
@@ -117,13 +106,6 @@ def test_outputs_end_where_the_model_has_no_more_positions(positions):
     found = beam_search(model, sentences([1, 2]), config)
     for sentence, limit in enumerate((3, 4)):
         assert found[sentence][0].tokens == exhaustive(model, sentence, min(limit, positions - 1), config)[0][1]
-
-
-def test_the_unknown_symbol_may_be_produced():
-    model = Markov(5, sentences=1, seed=5)
-    model.tables[..., UNK] = 10.0
-    ((best, *_),) = beam_search(model, sentences([1]), DecodingConfig(beam_size=1, max_extra_length=2))
-    assert best.tokens == [UNK] * 3
 
 
 def test_a_diverged_model_is_named():
