@@ -1,22 +1,12 @@
 """Penn bracketing is read in any layout, and what parsers need not predict is removed."""
 
 import re
-from random import Random
 
 import pytest
-from random_trees import annotated, random_tree
 from time_limit import within
 
 from pipeline.core.errors import UserError
 from pipeline.data.trees.trees import Tree, bracketings, clean, parse_tree
-
-
-def test_traces_tags_and_layout_are_cleaned_away(seed):
-    rng = Random(seed)
-    trees = [random_tree(rng) for _ in range(200)]
-    text = "\n".join(annotated(tree, rng) for tree in trees)
-    found = [clean(parse_tree(tree, "here")) for _, tree in bracketings(text.split("\n"), "file")]
-    assert found == trees
 
 
 @pytest.mark.parametrize(
