@@ -27,15 +27,6 @@ def test_the_symbols_of_the_paper_s_form():
     assert " ".join(linearise(tree)) == "(S (NP PRP /NP (VP VBP /VP . /S"
 
 
-def test_random_trees_come_back_without_repair(seed):
-    rng = Random(seed)
-    for _ in range(300):
-        tree = random_tree(rng)
-        again, repairs = rebuild(linearise(tree), words(tree))
-        assert again == tree
-        assert repairs == Repairs() and repairs.balanced and not repairs.any
-
-
 def test_any_symbols_rebuild_to_a_tree_over_exactly_the_words(seed):
     rng = Random(seed)
     alphabet = [f"({label}" for label in LABELS] + [f"/{label}" for label in LABELS] + list(TAGS)

@@ -13,12 +13,6 @@ def scale(**rules) -> Scale:
     return Scale.model_validate(made | rules)
 
 
-@given(WHOLE, some.integers(1, 1000))
-def test_divide_undoes_multiply_up_to_rounding(value, factor):
-    assert Rule(divide=factor).apply(Rule(multiply=factor).apply(value)) == value
-    assert abs(Rule(divide=factor).apply(value) * factor - value) <= max(factor, value)
-
-
 @given(WHOLE, PART, some.floats(1, 1e4), some.floats(1, 1e4))
 def test_scaled_integers_stay_positive_and_within_bounds(value, factor, one, other):
     low, high = sorted((one, other))
@@ -31,7 +25,8 @@ def test_scaled_integers_stay_positive_and_within_bounds(value, factor, one, oth
     ("rule", "value", "expected"),
     [
         *(({"divide": 8}, 512, 64), ({"divide": 8}, None, None), ({"divide": 100}, 0, 0), ({"divide": 1000}, 100, 1)),
-        *(({"divide": 4, "minimum": 1}, 2, 1), ({"divide": 2, "minimum": 5}, 0, 0), ({"multiply": 3}, 0.1, 0.3)),
+        *(({"divide": 3}, 8, 3), ({"multiply": 3}, 7, 21), ({"divide": 4, "minimum": 1}, 2, 1)),
+        *(({"divide": 2, "minimum": 5}, 0, 0), ({"multiply": 3}, 0.1, 0.3)),
         *(({"multiply": 3, "maximum": 0.5}, 0.3, 0.5), ({"multiply": 3, "maximum": 0.5}, 0.0, 0.0)),
         *(({"set": 7}, 3, 7), ({"set": 7}, None, None), ({"set": "bf16"}, "fp32", "bf16")),
         *(({"set": False}, True, False), ({"set": 0}, 9, 0)),

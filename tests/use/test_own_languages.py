@@ -68,13 +68,7 @@ def test_a_perfect_translation_scores_100_in_any_language(root, code):
     assert f"tok:{unit}" in found["metrics"]["sacrebleu"]["signature"]
 
 
-@pytest.mark.parametrize(
-    ("ending", "code"),
-    [
-        *(("no", "no"), ("deu", "de"), ("zho", "zh"), ("cmn", "zh"), ("on", None)),
-        *(("zh_TW", "zh-TW"), ("pt-br", "pt-BR"), ("sr-Latn", "sr-Latn"), ("zh-Hant", "zh-Hant"), ("en-GB", "en-GB")),
-    ],
-)
+@pytest.mark.parametrize(("ending", "code"), [("no", "no"), ("cmn", "zh"), ("pt-br", "pt-BR"), ("on", None)])
 def test_language_codes_are_shortened_or_refused(root, capsys, ending, code):
     assert reprise(["new", "dataset", "own", *pair_of_files(root, 9, ending), *SHARES]) == (code is None)
     if code:
