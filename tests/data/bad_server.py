@@ -1,12 +1,14 @@
 """Local web server that serves CONTENT and misbehaves as the path says."""
 
 import gzip
+import hashlib
 import threading
 import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CONTENT = bytes(range(256)) * 5000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
 PIECE = 300_000
 ZIPPED = gzip.compress(CONTENT)
 DRIPS = {

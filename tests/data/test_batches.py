@@ -112,9 +112,9 @@ def test_content_is_independent_of_micro_batches_and_processes(corpus):
         assert same(dealt, split.micro_batches(step))
 
 
-def size(part):
-    """Return the positions of the wider side, padding counted."""
-    return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1])
+def size(part, power=1):
+    """Return the positions of the wider side, padding counted; with power 2 the weights of its attention."""
+    return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** power
 
 
 def test_steps_counted_in_sentences_are_even_and_complete(corpus):
@@ -163,18 +163,14 @@ def test_batches_are_framed_for_teacher_forcing(corpus):
     assert part.src.dtype == part.tgt_in.dtype == part.tgt_out.dtype == torch.int64
 
 
-def attention_weights(part):
-    return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** 2
-
-
 @pytest.mark.parametrize("unit", ["tokens_per_update", "sentences_per_update"])
 def test_no_micro_batch_is_heavier_than_the_largest(corpus, seed, unit):
     generator = np.random.default_rng(seed)
     for _ in range(3):
         sizes = {"tokens_per_update": None} | {unit: int(generator.integers(LONGEST + 1, 2 * BUDGET))}
         data = batches(corpus, micro_batch_tokens=int(generator.integers(LONGEST + 1, BUDGET)), **sizes)
-        found = [attention_weights(part) for step in range(3 * len(data)) for part in data.micro_batches(step)]
-        largest = max(map(attention_weights, data.largest_micro_batches()))
+        found = [size(part, 2) for step in range(3 * len(data)) for part in data.micro_batches(step)]
+        largest = max(size(part, 2) for part in data.largest_micro_batches())
         assert max(found) <= largest <= data.micro_batch_positions * (LONGEST + 1)
 
 

@@ -1,13 +1,12 @@
 """`check-data` lists existing and missing files without fetching any; files without a source are an error."""
 
-import hashlib
 import logging
 import random
 import re
 from pathlib import Path
 
 import pytest
-from bad_server import CONTENT, serving
+from bad_server import CONTENT, SHA256
 from real_project import real_project
 
 from pipeline.core.digests import ROOT
@@ -19,14 +18,6 @@ from pipeline.papers.project import ProjectOptions
 from pipeline.planning import data_files
 from pipeline.planning.check_data import check, check_data
 from pipeline.planning.data_files import fault_of_address, fetched_file, package_files
-
-SHA256 = hashlib.sha256(CONTENT).hexdigest()
-
-
-@pytest.fixture
-def server():
-    with serving() as running:
-        yield running
 
 
 def source(*urls):

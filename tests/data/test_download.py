@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from bad_server import CONTENT, serving
+from bad_server import CONTENT, SHA256
 from made_archives import pack
 from time_limit import within
 from toy_corpus import download_record, one_part
@@ -14,21 +14,12 @@ from toy_corpus import download_record, one_part
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, Source
-from pipeline.data.fetch import transfer
 from pipeline.data.fetch.archives import unpack
 from pipeline.data.fetch.download import expand_variables, fetch, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.stages import invoke, parse
 
-SHA256 = hashlib.sha256(CONTENT).hexdigest()
 SPLITS = ("train", "dev", "test")
-
-
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.0)
-    with serving() as running:
-        yield running
 
 
 def source(*urls, **changes):

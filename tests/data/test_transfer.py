@@ -10,7 +10,7 @@ import time
 
 import bad_server
 import pytest
-from bad_server import CONTENT, PIECE, ZIPPED, serving
+from bad_server import CONTENT, PIECE, SHA256, ZIPPED
 
 from pipeline.core import disk
 from pipeline.core.errors import UserError
@@ -21,15 +21,14 @@ from pipeline.data.fetch.transfer import DownloadError, fetch_url
 from pipeline.data.fetch.web import Deadline, RequestError, open_response
 
 SIZE = len(CONTENT)
-SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
+KNOWN = f"sha256:{SHA256}"
 
 
 @pytest.fixture
-def server(monkeypatch):
-    for name, value in {"FIRST_PAUSE_S": 0.0, "SILENCE_S": 0.2, "SLOWEST_S": 0.15, "PROGRESS_BYTES": 100_000}.items():
+def server(server, monkeypatch):
+    for name, value in {"SILENCE_S": 0.2, "SLOWEST_S": 0.15, "PROGRESS_BYTES": 100_000}.items():
         monkeypatch.setattr(transfer, name, value)
-    with serving() as running:
-        yield running
+    return server
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def target(tmp_path):
     return tmp_path / "a.bin"
 
 
-def fetched(server, path, target, known_hash=SHA256, expected=SIZE):
+def fetched(server, path, target, known_hash=KNOWN, expected=SIZE):
     """Fetch a file and return its content, after checking that no other file is left."""
     fetch_url(f"{server.url}/{path}", target, known_hash, expected)
     assert [item.name for item in target.parent.iterdir()] == [target.name]
@@ -129,7 +128,7 @@ def test_pauses_grow(target, monkeypatch):
     monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 1.0)
     monkeypatch.setattr(transfer.time, "sleep", pauses.append)
     with pytest.raises(DownloadError, match="none: ConnectionError"):
-        fetch_url("http://127.0.0.1:9/none", target, SHA256)
+        fetch_url("http://127.0.0.1:9/none", target, KNOWN)
     assert pauses == [1.0, 2.0, 4.0]
 
 
@@ -142,7 +141,7 @@ def test_two_processes_fetch_a_file_once(server, target):
     part = target.parent / "a.bin.part"
     with open(part, "ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=fetch_url, args=(f"{server.url}/good", target, SHA256))
+        waiting = threading.Thread(target=fetch_url, args=(f"{server.url}/good", target, KNOWN))
         waiting.start()
         time.sleep(0.1)
         assert not server.asked
@@ -156,7 +155,7 @@ def test_two_processes_fetch_a_file_once(server, target):
 def test_full_disk_is_reported_before_the_download(server, target, monkeypatch):
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": 1000})())
     with pytest.raises(UserError, match=r"will need 1\.3 MB and a reserve of 67\.1 MB, but 1\.0 kB are free"):
-        fetch_url(f"{server.url}/good", target, SHA256, len(CONTENT))
+        fetch_url(f"{server.url}/good", target, KNOWN, len(CONTENT))
     assert not list(target.parent.iterdir())
 
 
@@ -172,7 +171,7 @@ def test_bytes_now_and_then_are_no_progress(server, target, path, monkeypatch):
 
 def test_size_that_only_a_server_claims_does_not_stop_the_search(server, tmp_path):
     addresses = [f"{server.url}/{path}" for path in ("says-petabytes", "good")]
-    source = Source(urls=addresses, sha256=SHA256.removeprefix("sha256:"))
+    source = Source(urls=addresses, sha256=SHA256)
     assert fetch("a.bin", source, tmp_path, None).read_bytes() == CONTENT
     with pytest.raises(UserError, match=r"/says-petabytes: .* will need 1,000,000\.0 GB"):
         fetch("b.bin", source.model_copy(update={"urls": addresses[:1]}), tmp_path, None)
@@ -192,7 +191,7 @@ def test_logs_and_errors_have_no_secrets(server, target, path, user, caplog):
     password, token, signature = secrets = random_secrets()
     bare = f"{server.url}/{path}".replace("://", f"://{user.format(password)}")
     with pytest.raises(DownloadError) as raised:
-        fetch_url(f"{bare}?token={token}&sig={signature}", target, SHA256)
+        fetch_url(f"{bare}?token={token}&sig={signature}", target, KNOWN)
     shown = f"{raised.value} {caplog.text}"
     assert not any(secret in shown for secret in secrets) and "token=…&sig=…" in shown
 
