@@ -40,19 +40,6 @@ def test_equal_content_gives_equal_bytes_whatever_the_order(tmp_path, tensors):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_any_changed_byte_is_noticed(tmp_path, tensors):
-    path = tmp_path / "a"
-    write_tensor_file(path, tensors, {"key": "k", "step": 3})
-    whole = path.read_bytes()
-    for position in random.sample(range(len(whole)), 40):
-        changed = bytearray(whole)
-        changed[position] ^= 1 << random.randrange(8)
-        path.write_bytes(changed)
-        if not same_header(whole, changed):
-            with pytest.raises(DamagedFileError):
-                read_tensor_file(path)
-
-
 def same_header(whole: bytes, changed: bytes) -> bool:
     """Return whether a change only touched white space of the JSON, which has no meaning."""
     end = 8 + int.from_bytes(changed[:8], "little")
@@ -110,7 +97,7 @@ class TwoNames(torch.nn.Module):
         self.second.weight = self.first.weight
 
 
-def test_torch_free_tensor_check_agrees_with_the_full_reader(tensors, tmp_path):
+def test_reader_and_check_without_torch_notice_any_changed_byte(tensors, tmp_path):
     path = tmp_path / "file"
     tensors |= {"empty": torch.empty(0, 3), "flag": torch.tensor([True]), "byte": torch.tensor([7], dtype=torch.uint8)}
     write_tensor_file(path, tensors, {"key": "k", "step": 3})
@@ -128,4 +115,4 @@ def test_torch_free_tensor_check_agrees_with_the_full_reader(tensors, tmp_path):
                 verdicts.append("good")
             except DamagedFileError:
                 verdicts.append("damaged")
-        assert verdicts[0] == verdicts[1], bytes(changed[:400])
+        assert verdicts == ["good" if same_header(content, changed) else "damaged"] * 2, bytes(changed[:400])
