@@ -10,6 +10,7 @@ import tomllib
 
 import pytest
 import shtab
+from rule_files import BLOCKS
 
 from pipeline.core.command_line import documented
 from pipeline.core.digests import ROOT
@@ -134,13 +135,8 @@ def called_by(block: str) -> set[str]:
 
 def rules() -> dict[tuple[str, str], str]:
     """Return the text of each rule by its name and each stage that it calls."""
-    found = {}
-    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        for block in re.split(r"\n(?=(?:use )?rule )", path.read_text())[1:]:
-            name = re.match(r"(?:use rule \w+ as )?(?:rule )?(\w+)", block)[1]
-            if "shell:" in block:  # the others inherit it
-                found |= {(name, stage): block for stage in sorted(called_by(block))}
-    return found
+    with_shell = [(name, block) for _, name, block in BLOCKS if "shell:" in block]  # the others inherit it
+    return {(name, stage): block for name, block in with_shell for stage in sorted(called_by(block))}
 
 
 @pytest.mark.parametrize(("rule", "stage"), rules())

@@ -6,8 +6,8 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from copied_project import ROOT
 from placeholders import Placeholders
+from rule_files import TEXT
 
 from pipeline.core import artifacts as products
 from pipeline.workflow.failures import ExecutorErrorHandler, first_line, logged_error, stages_of
@@ -22,9 +22,7 @@ REPORTS = ("Table", "Figure", "Claims")
 
 def logs_in_rules() -> set[str]:
     """Return the names of all logs, with wildcards."""
-    text = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-    names = re.findall(r'logs/(\S+)\.log"', text)
-    return {name.replace("{{", "{").replace("}}", "}") for name in names}
+    return {name.replace("{{", "{").replace("}}", "}") for name in re.findall(r'logs/(\S+)\.log"', TEXT)}
 
 
 def test_the_log_of_every_rule_is_looked_at():

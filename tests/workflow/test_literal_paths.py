@@ -8,6 +8,7 @@ import pytest
 from copied_project import ROOT
 from placeholders import Placeholders
 from real_project import real_project
+from rule_files import BLOCKS
 
 from pipeline.core import artifacts
 from pipeline.core.layout import Layout
@@ -38,13 +39,8 @@ WITHOUT_PRODUCT = {"fetch", "site", "view", "check_data", "plan", "cost"}
 
 def outputs_of_rules() -> dict[str, str]:
     """Return the text of the output section of every rule by its name."""
-    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
-    blocks = re.findall(r"^(?:rule|use rule \w+ as) (\w+)[^:\n]*:\n((?:(?: .*)?\n)*)", text, re.MULTILINE)
-    found = {}
-    for name, block in blocks:
-        section = re.search(r"^    output:\n((?:        .*\n)+)", block, re.MULTILINE)
-        found[name] = section[1] if section else ""
-    return found
+    sections = {name: re.search(r"^    output:\n((?:        .*\n)+)", block, re.M) for _, name, block in BLOCKS}
+    return {name: section[1] if section else "" for name, section in sections.items()}
 
 
 def paths_in(section: str, work: str, scale: str) -> set[str]:

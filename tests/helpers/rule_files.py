@@ -6,14 +6,16 @@ import yte
 
 from pipeline.core.digests import ROOT
 
+TEXT = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+BLOCKS = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:\n]*:\n((?:(?: .*)?\n)*)", TEXT, re.MULTILINE)
+"""For each rule, the one that it is made of ("" if none), its name, and its text."""
+
 
 def rules_with(*words: str) -> set[str]:
     """Rules whose shell has one of some words in it, and those made of them."""
-    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
-    blocks = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:]*:\n((?:(?: .*)?\n)*)", text, re.MULTILINE)
-    found = {name for _, name, block in blocks if any(re.search(rf"\b{word}\b", block) for word in words)}
-    for _ in blocks:
-        found |= {name for parent, name, _ in blocks if parent in found}
+    found = {name for _, name, block in BLOCKS if any(re.search(rf"\b{word}\b", block) for word in words)}
+    for _ in BLOCKS:
+        found |= {name for parent, name, _ in BLOCKS if parent in found}
     return found
 
 
