@@ -27,7 +27,7 @@ def end_of_killed_workflow(template: Path, folder: Path, weights: Path, rng: ran
         time.sleep(rng.uniform(0, LONGEST_S))
         if workflow.poll() is None:
             if last_event(Claim, folder / run):
-                kill_all(workflow, folder / run)
+                kill_all(workflow, folder, run)
             else:
                 workflow.kill()
                 workflow.wait()

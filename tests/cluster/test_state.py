@@ -78,16 +78,6 @@ def test_failure_counts_until_the_next_start_or_retry(tmp_path):
         assert read_failure(tmp_path) == (newest if current else None)
 
 
-def test_events_that_a_disk_altered_are_left_out(tmp_path):
-    claims = [Claim(host="n1", pid=1, job="7", time=1.0, token=token) for token in "ab"]
-    for claim in claims:
-        record_event(tmp_path, claim)
-    path = tmp_path / "state.jsonl"
-    first, second, _ = path.read_bytes().split(b"\n")
-    path.write_bytes(first + b"\n" + bytes(len(second)) + b"\n")
-    assert last_event(Claim, tmp_path) == claims[0]
-
-
 def test_repair_of_events_keeps_whole_lines_and_a_copy(tmp_path):
     path, kept = tmp_path / "state.jsonl", []
     for number in range(60):

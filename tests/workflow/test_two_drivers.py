@@ -88,12 +88,12 @@ def checkout(tmp_path):
     return make
 
 
-def start(folder: Path) -> subprocess.Popen:
+def start(folder: Path, run: Path = RUN) -> subprocess.Popen:
     environment = environment_of(folder)
     program = Path(environment["PATH"].split(os.pathsep)[0]) / "snakemake"
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            [program, "--cores", "1", "--config", "scale=smoke", "--", str(RUN / "done.json")],
+            [program, "--cores", "1", "--config", "scale=smoke", "--", str(run / "done.json")],
             **{"stdout": log, "stderr": log, "cwd": folder, "env": environment},
         )
 
@@ -104,12 +104,12 @@ def finish(folder: Path) -> bytes:
     return (folder / RUN / "model.safetensors").read_bytes()
 
 
-def kill_all(workflow: subprocess.Popen, folder: Path) -> None:
+def kill_all(workflow: subprocess.Popen, folder: Path, run: Path = RUN) -> None:
     """Kill snakemake with its children, and the training, which has a session of its own."""
     for driver in read_drivers(folder).values():
         os.killpg(driver.pid, signal.SIGKILL)
     workflow.wait()
-    owner = last_event(Claim, folder / RUN).pid
+    owner = last_event(Claim, folder / run).pid
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended
         if Path(f"/proc/{owner}/cwd").readlink() == folder:  # else another process has got its number
             os.kill(owner, signal.SIGKILL)
