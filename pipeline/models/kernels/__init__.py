@@ -90,3 +90,10 @@ def programs() -> ModuleType:
     from pipeline.models.kernels import triton_programs
 
     return triton_programs
+
+
+def attention_programs() -> ModuleType:
+    """Return `attention_programs`, as `programs`."""
+    from pipeline.models.kernels import attention_programs as found
+
+    return found

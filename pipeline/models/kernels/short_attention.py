@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pipeline.models.kernels import attention_programs
 from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, power_of_2
 
 LONGEST = 64
@@ -77,25 +78,21 @@ class _AttentionFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, queries, projected, mask, seed, heads, causal, dropout_rate):
-        from pipeline.models.kernels.attention_programs import attention_forward
-
         inputs = Inputs(queries, projected, mask, seed)
         ctx.save_for_backward(*inputs)
         ctx.settings = heads, causal, dropout_rate
         rows, length, _ = (projected if queries is None else queries).shape
         out = projected.new_empty(rows, length, heads.number * heads.value_width)
-        launch(attention_forward, inputs, [out], *ctx.settings)
+        launch(attention_programs().attention_forward, inputs, [out], *ctx.settings)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        from pipeline.models.kernels.attention_programs import attention_backward
-
         inputs = Inputs(*ctx.saved_tensors)
         grad_queries = None if inputs.queries is None else torch.empty_like(inputs.queries)
         gradients = grad_queries, torch.empty_like(inputs.projected)
-        launch(attention_backward, inputs, [grad.contiguous(), *gradients], *ctx.settings)
+        launch(attention_programs().attention_backward, inputs, [grad.contiguous(), *gradients], *ctx.settings)
         return *gradients, None, None, None, None, None
 
 
