@@ -17,10 +17,16 @@ from pipeline.training.tensor_file import read_weights
 
 
 def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
-    """Return the model that a run trains, on the CPU with new weights; frozen modules have no trained weights yet."""
+    """Return the model that a run trains, on the CPU with new weights; frozen modules have no trained weights yet.
+
+    Raises:
+        UserError: The architecture is fused, but its model is no task model.
+    """
     model = build_model(spec.model, vocab_sizes)
     if spec.fusion and spec.language_model:
-        assert isinstance(model, TaskModel), "checked when the settings were read"
+        if not isinstance(model, TaskModel):  # as its settings say by their `state_width`
+            kind = spec.model.architecture
+            raise UserError(f"fusion: architecture {kind} has a `state_width`: derive its model from TaskModel")
         language_model = LanguageModel(spec.language_model.model, vocab_sizes[1])
         fused = FusedModel(spec.fusion, model, language_model, vocab_sizes[1])
         if spec.training.trained_part == "fusion":

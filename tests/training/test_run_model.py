@@ -155,3 +155,10 @@ def test_settings_that_do_not_go_together_are_refused(make):
     for message, run in runs.items():
         with pytest.raises(UserError, match=message):
             load_run(run / "run.yaml")
+
+
+def test_a_fused_model_has_to_be_a_task_model(make, lm, monkeypatch):
+    """An author of an architecture may give its settings the width of a state, and its model none."""
+    monkeypatch.setattr("pipeline.training.run_model.build_model", lambda *_: torch.nn.Module())
+    with pytest.raises(UserError, match="architecture speech_attention has a `state_width`: derive its model from"):
+        initial_model(make.fused("cold"))
