@@ -100,15 +100,16 @@ def log_setup(
 ) -> None:
     """Log what will be trained, on which data and machine."""
     training = spec.training
+    sequences = {"parallel": f"pairs over {training.max_length} subwords", "text": "sentences", "speech": "utterances"}
     where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
     log.info("%s: %.2f M parameters", where, millions)
     log.info(
         "  modules, including frozen ones: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items())
     )
     log.info(
-        "  %d steps of %s, %d per epoch; padding %.1f %%; %d pairs over %d subwords left out",
+        "  %d steps of %s, %d per epoch; padding %.1f %%; %d %s left out",
         *(training.max_steps, format_step_size(training, batches), len(batches), 100 * batches.padding),
-        *(batches.left_out, training.max_length),
+        *(batches.left_out, sequences[spec.model.reads]),
     )
     log.info(
         "  %s on %s, %d threads, %d process(es), torch %s; %s",
