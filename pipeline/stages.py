@@ -74,7 +74,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         values = [getattr(found, action.dest) for action in self._actions if not action.option_strings]
-        self.refuse_settings(word for value in values for word in (value if isinstance(value, list) else [value]))
+        converted = (word for value in values for word in (value if isinstance(value, list) else [value]))
+        self.refuse_settings(word for word in converted if str(word) in (args or ()))  # a path loses its `./`
         return found
 
     def refuse_settings(self, words: Iterable[object]) -> None:
@@ -291,6 +292,8 @@ def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
         from pipeline.core.schema import nearest  # brings pydantic, which the list of commands does without
 
         hint = nearest(argv[0], by_name)
+        if "make" in program.commands and os.path.exists(f"workflow/papers/{argv[0]}/paper.yaml"):
+            hint = f"; to make that paper, write `{program.name} make {argv[0]}`"
         parser.error(f"unknown command {argv[0]!r}{hint}; `{program.name} --help` lists the commands")
     if argv[0] in by_name and not program.commands[argv[0]].is_stage:
         return by_name[argv[0]].parse_intermixed_args(argv[1:])  # options may stand between files

@@ -84,10 +84,15 @@ def test_wrong_argument_is_explained_in_one_line(name, folder, capsys):
         (["--"], "required: COMMAND\n"),
         (["pack", "attention/base"], "required: OUT; OUT: Folder to write, or a file NAME.tar\n"),
         (["translat"], "unknown command 'translat'; did you mean 'translate'?; `reprise --help` lists the commands\n"),
+        (
+            ["weighted"],
+            "unknown command 'weighted'; to make that paper, write `reprise make weighted`; `reprise --help` lists the "
+            "commands\n",
+        ),
         (["help"], "unknown command 'help'; `reprise --help` lists the commands\n"),
     ],
 )
-def test_missing_or_unknown_word_is_named_with_its_remedy(words, end, capsys):
+def test_missing_or_unknown_word_is_named_with_its_remedy(words, end, folder, capsys):
     with pytest.raises(SystemExit, match=r"^2$"):
         main(words)
     assert capsys.readouterr().err.endswith(end)
@@ -106,8 +111,9 @@ def test_unknown_option_is_explained_after_the_usage(name, folder, capsys):
 
 def test_file_named_like_a_setting_is_no_setting(folder, tmp_path, capsys):
     arguments = ["translate", "attention/none", "work=x.txt"]
-    assert main(arguments) == 1
-    assert "is a setting" in capsys.readouterr().err
+    for word, is_setting in (("work=x.txt", True), ("./work=x.txt", False)):
+        assert main([*arguments[:2], word]) == 1
+        assert ("is a setting" in capsys.readouterr().err) is is_setting
     (tmp_path / "work=x.txt").touch()
     assert main(arguments) == 1
     assert "is a setting" not in capsys.readouterr().err
