@@ -259,7 +259,8 @@ def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
     """
     write_lines(path, lines)
     report.write(path.with_suffix(".json"))
-    log.info("%s: %d lines, %.1f sentences/s", path, report.lines, report.sentences_per_second)
+    # not the path, which is temporary if `reprise score` decodes
+    log.info("%s: %d lines, %.1f sentences/s", report.split, report.lines, report.sentences_per_second)
 
 
 def write_lines(path: Path, lines: list[str]) -> None:

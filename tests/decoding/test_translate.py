@@ -1,5 +1,6 @@
 import contextlib
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -138,6 +139,13 @@ def test_outputs_that_learned_positions_may_have_cut_are_counted(tmp_path, corpu
     assert 0 < counted <= len(lines(learned / "test.tok")) == PAIRS  # untrained, it hardly ever ends
     assert translate(run) == 0
     assert read_json(run / "test.json")["cut_at_last_position"] == 0
+
+
+def test_a_decoding_is_logged_by_its_split(run, caplog):
+    """Its file is in a temporary folder if `reprise score` decodes."""
+    caplog.set_level("INFO", logger="pipeline.decoding.decode_split")
+    assert translate(run) == 0
+    assert re.fullmatch(rf"test: {PAIRS} lines, [\d.]+ sentences/s", caplog.messages[-1])
 
 
 def test_too_long_sources_are_counted_before_decoding_starts(tmp_path, corpus, pairs, capsys):
