@@ -77,15 +77,14 @@ class Watch:
 
     Args:
         reports: Reports whose products are watched.
-        interval_s: Minimum number of seconds between two queries of Slurm; that of launchers by default.
     """
 
-    def __init__(self, project: Project, reports: Iterable[products.Product], interval_s: float | None = None):
+    def __init__(self, project: Project, reports: Iterable[products.Product]):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
         self.manifests = list(dict.fromkeys(map(products.manifest_of, self.products)))
         self.run_folders = [project.layout.run(run) for run in runs_in(self.products)]
-        self.runs, self.interval_s = Runs(graph), queue_interval() if interval_s is None else interval_s
+        self.runs = Runs(graph)
 
     @cached_property
     def paths(self) -> set[str]:
@@ -136,7 +135,7 @@ class Watch:
         """
         if not (any(driver.job for driver in drivers) or self.has_submitted):
             return []
-        return Queue(self.interval_s).jobs(max(0.0, newer_than)) if shutil.which("squeue") else None
+        return Queue(queue_interval()).jobs(max(0.0, newer_than)) if shutil.which("squeue") else None
 
     @property
     def has_submitted(self) -> bool:

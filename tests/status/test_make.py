@@ -186,7 +186,7 @@ def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
 
 
 def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):
-    watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"), 0.0)
+    watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"))
     monkeypatch.setenv("FORCE_COLOR", "1")
     with workflow("sleep 0.1") as made:
         show_screen(made, watch, "toy")

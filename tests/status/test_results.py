@@ -122,7 +122,7 @@ def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
     write_training(project, score.run, [2.0], [2.0])
     manifest = Manifest(entries={path_in_run(output): Output(key="toy", error="out of memory")})
     manifest.write(part_of(project.layout.target(output)))
-    found = Causes(graph, Watch(project, [TABLE], 0.0).snapshot())
+    found = Causes(graph, Watch(project, [TABLE]).snapshot())
     assert found.reason_for(output) == found.reason_for(score) == f"failed: decode-{score.decoding}: out of memory"
 
 
@@ -141,7 +141,7 @@ def test_report_names_the_failed_training_it_needs(project):
     )
     taken = next(iter(project.weight_sources(fused.run).values()))
     write_failure(folder_of(project, taken), "a fault")
-    found = Causes(graph, Watch(project, graph.reports(["coldfusion"]), 0.0).snapshot())
+    found = Causes(graph, Watch(project, graph.reports(["coldfusion"])).snapshot())
     assert found.reason_for(Trained(taken)) == "failed: a fault"
     assert found.reason_for(fused) == f"not run: needs {taken.folder}, which failed"
 
@@ -180,7 +180,7 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
         project.layout.path(product).unlink()
     make(project, TABLE_FILE)
     assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
-    assert Watch(project, [TABLE], 0.0).snapshot().made["reports"][0] == 0
+    assert Watch(project, [TABLE]).snapshot().made["reports"][0] == 0
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ def squeue(tmp_path, monkeypatch):
     programs = tmp_path / "bin"
     install(programs / "squeue", f"#!/bin/sh\ncat {programs}/answer\n", monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("REPRISE_QUEUE_INTERVAL", "1e-9")
 
     def answer(*lines: str) -> None:
         (programs / "answer").write_text("".join(f"{line}\n" for line in lines))
@@ -67,7 +68,7 @@ def submit(project, run, job: str) -> None:
 
 
 def watching(project) -> Watch:
-    return Watch(project, Graph(project).reports(["weighted"]), 0.0)
+    return Watch(project, Graph(project).reports(["weighted"]))
 
 
 def states(project) -> dict:
