@@ -12,6 +12,7 @@ from pipeline.core.digests import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from qa.campaign.project import SETTINGS, forecast, make_project
+from qa.mutants.equivalent import equivalents, outdated
 
 
 @pytest.mark.parametrize("program", ["qa.campaign", "qa.chaos", "qa.chaos.hostile"])
@@ -19,6 +20,10 @@ def test_program_of_qa_starts_by_itself(program):
     place = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": ""}}
     done = subprocess.run([sys.executable, "-m", program, "--help"], **place, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("usage:"), done.stderr
+
+
+def test_equivalent_mutants_are_of_lines_that_exist():
+    assert outdated(ROOT, equivalents(ROOT / "qa/mutants/equivalent.yaml")) == []
 
 
 @pytest.mark.slow
