@@ -152,7 +152,7 @@ class PlainTable:
 
     Attributes:
         header: Names of the columns.
-        rows: The cells; none if the table is not made, or if its text is hidden.
+        rows: The cells; none also if the table is not made (then there is no header), or if its text is hidden.
         command: Makes the table; empty if its text is hidden.
     """
 
