@@ -1,5 +1,7 @@
 """Batches are a function of (seed, step), cover an epoch once, keep their budgets and pad little."""
 
+import gc
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -34,6 +36,18 @@ def batches(corpus, **changes):
     seed = changes.pop("seed", 1)
     settings = {"tokens_per_update": BUDGET, "micro_batch_tokens": MICRO, "max_length": LONGEST} | changes
     return ParallelBatches(ParallelSplit(corpus, "train"), training_config(**settings), seed)
+
+
+def test_batches_free_their_memory_at_once(corpus):
+    made = [batches(corpus), cutting.FixedSizeSteps(np.arange(9), np.arange(9), 2, seed=1, sorted_first=False)]
+    gone = [weakref.ref(each) for each in made]
+    assert [len(each.sequences_of(0)) > 0 for each in made] == [True, True]
+    gc.disable()
+    try:
+        made.clear()
+        assert [each() for each in gone] == [None, None]
+    finally:
+        gc.enable()
 
 
 def same(left, right):

@@ -10,7 +10,7 @@ content depends neither on `micro_batch_tokens`, the memory bound that splits it
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +21,7 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.data.batches.base import Batch, EncodedSplit, TrainingBatches, pad_to
-from pipeline.data.batches.steps import cut_into_steps, group_into_cells, heaviest_group, random_keys
+from pipeline.data.batches.steps import cut_into_steps, group_into_cells, heaviest_group, random_keys, step_order
 from pipeline.data.sequence_store import TokenStore
 from pipeline.models.settings import EOS, PAD
 
@@ -115,7 +115,6 @@ class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
         order, self.cell_bounds, widths = group_into_cells(src_lengths, tgt_lengths)
         self.order = np.flatnonzero(fits).astype(np.uint32)[order] if self.left_out else order
         self.cuts, self.step_widths = cut_into_steps(self.cell_bounds, widths, tokens, sentences)
-        self._step_order = lru_cache(1)(self._step_order_of)  # most steps follow one of the same epoch
         real = int(src_lengths.sum() + tgt_lengths.sum())
         self.padding = 1 - real / int((np.diff(self.cuts) * self.step_widths.sum(axis=1)).sum())
 
@@ -125,12 +124,8 @@ class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
     def sequences_of(self, step: int) -> np.ndarray:
         """Return the indices of the pairs of global step `step` (from 0), pairs of similar length together."""
         epoch, place = divmod(step, len(self))
-        number = self._step_order(epoch)[place]
+        number = step_order(self.seed, epoch, len(self))[place]
         return self._pairs_between(epoch, *self.cuts[number : number + 2])
-
-    def _step_order_of(self, epoch: int) -> np.ndarray:
-        """Return the order of the steps in an epoch."""
-        return np.argsort(random_keys(self.seed, epoch, 0, len(self), stream=1))
 
     def heaviest_step(self) -> np.ndarray:
         """Return the pairs of a step with as many attention weights in a micro-batch as any step of any epoch."""

@@ -177,6 +177,12 @@ POOL = 32
 """Number of steps among whose sequences an epoch sorts by length."""
 
 
+@lru_cache(maxsize=2)  # most steps follow one of the same epoch
+def step_order(seed: int, epoch: int, steps: int) -> np.ndarray:
+    """Return the order of the `steps` in an `epoch` (from 0), by a `seed`; do not change it."""
+    return np.argsort(random_keys(seed, epoch, 0, steps, stream=1))
+
+
 class FixedSizeSteps:
     """The steps of an epoch over some sequences; `len()` is their number.
 
@@ -193,7 +199,8 @@ class FixedSizeSteps:
         self.seed, self.sorted_first = seed, sorted_first
         steps = -(-len(numbers) // per_step)
         self.cuts = np.arange(steps + 1) * len(numbers) // steps
-        self._order = lru_cache(1)(self._order_of)  # most steps follow one of the same epoch
+        self._last: tuple[int, np.ndarray] | None = None
+        """An epoch and its order of sequences; no cache, whose bound method would keep this object alive."""
         self.padding = self._padding(self.shuffled(1))
 
     def __len__(self) -> int:
@@ -202,15 +209,12 @@ class FixedSizeSteps:
     def sequences_of(self, step: int) -> np.ndarray:
         """Return the indices of the sequences of global step `step` (from 0), shortest first."""
         epoch, place = divmod(step, len(self))
-        order, steps = self._order(epoch)
-        begin, end = self.cuts[steps[place] : steps[place] + 2]
-        return self.numbers[order[begin:end]]
-
-    def _order_of(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the order of the sequences, step after step, and the order of the steps."""
-        if epoch == 0 and self.sorted_first:
-            return np.argsort(self.lengths, kind="stable"), np.arange(len(self))
-        return self.shuffled(epoch), np.argsort(random_keys(self.seed, epoch, 0, len(self), stream=1))
+        is_sorted = epoch == 0 and self.sorted_first
+        number = place if is_sorted else step_order(self.seed, epoch, len(self))[place]
+        if (last := self._last) is None or last[0] != epoch:  # most steps follow one of the same epoch
+            last = epoch, np.argsort(self.lengths, kind="stable") if is_sorted else self.shuffled(epoch)
+            self._last = last
+        return self.numbers[last[1][slice(*self.cuts[number : number + 2])]]
 
     def shuffled(self, epoch: int) -> np.ndarray:
         """Shuffle the sequences, then sort each stretch of POOL steps by length."""
