@@ -8,7 +8,7 @@ import recurrent_models
 import small_models
 import torch
 from gradients import loss_and_gradients
-from small_models import pairs
+from small_models import pairs, rows
 from speech_batches import VOCAB, attention_config, ctc_config, fused_recogniser, joint_config, lm_config, speech
 
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
@@ -53,17 +53,20 @@ def test_padding_a_batch_changes_no_gradient(name):
         assert float((padded[weight] - gradient).norm()) < 1e-4 * max(float(gradient.norm()), 1e-2 * scale), weight
 
 
-@pytest.mark.parametrize("name", SPEECH)
+@pytest.mark.parametrize("name", [*TEXT, *SPEECH])
 @torch.no_grad()
-def test_a_decoded_utterance_is_not_changed_by_longer_ones(name):
-    """Outside training, at every output frame of CTC and every character of the others."""
-    model, batch = build_model(SPEECH[name], (VOCAB, VOCAB)).eval(), speech([37, 21, 9], [6, 3, 4])
+def test_a_decoded_sequence_is_not_changed_by_longer_ones(name):
+    """Outside training, at every output frame of CTC and every symbol of the others."""
+    sources, targets = [17, 8, 5] if name in TEXT else [37, 21, 9], [6, 3, 4]
+    batch, vocab = (pairs(sources, targets), small_models.VOCAB) if name in TEXT else (speech(sources, targets), VOCAB)
+    model = build_model((TEXT | SPEECH)[name], (vocab, vocab)).eval()
 
     def scores(batch):
         return model.log_probs(batch)[0] if "ctc" in name else unrolled_logits(model, batch, 0.0)
 
     for row, together in enumerate(scores(batch)):
-        (alone,) = scores(batch.row(row))
+        single = rows(batch, row, sources[row], targets[row]) if name in TEXT else batch.row(row)
+        (alone,) = scores(single)
         torch.testing.assert_close(together[: len(alone)], alone, rtol=0, atol=1e-5)
 
 
