@@ -8,11 +8,12 @@ from real_project import real_project
 from pipeline.analysis.cells.cell import PrintedTable
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import RunId, Table, Tuned
+from pipeline.core.artifacts import Outputs, RunId, Table, Tuned
 from pipeline.papers.comparability import Comparability
 from pipeline.report.table import scale_rules
 from pipeline.training.optimiser import Schedule
 from pipeline.workflow.graph import Graph
+from pipeline.workflow.plans import Plans
 from pipeline.workflow.targets import unknown_target
 
 SPEAKERS = ("lucas", "nicolas", "theo", "yweweler")
@@ -47,6 +48,12 @@ def test_folds_tune_a_weight_on_speakers_nobody_trained_on(small, recipe):
     graph, name = Graph(small), "joint-lm-folds"
     others = [RunId("anchors", f"{recipe}-without-{letter}", f"an4-without-{letter}", 2) for letter in "jms"]
     assert graph.inputs(Tuned(main, name))["tuned_with"] == [Tuned(other, name) for other in others]
+    plans, run_of = Plans(graph), small.layout.run
+    plan, lm = plans.decoding(Outputs(main, name)), run_of(RunId("anchors", "lm-an4", "an4-complete", 2))
+    assert plan.language_model == str(lm)
+    assert plan.tuned_with == [str(run_of(other) / f"tuned/{name}.json") for other in others]
+    needed = {lm / "done.json", *(run_of(other) / name / "outputs.json" for other in others)}
+    assert needed < {*plans.inputs(Outputs(main, name))}
     settings = small.run_spec(main)
     for other in others:
         assert graph.inputs(Tuned(other, name))["tuned_with"] == []
