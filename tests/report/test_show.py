@@ -40,8 +40,7 @@ def test_a_table_is_as_wide_as_a_terminal_at_most(paper, table, tmp_path):
     assert len(lines) > 2 and max(map(len, lines)) <= WIDTH
 
 
-def test_measured_score_is_shown_with_interval_and_model_size(tmp_path, capsys):
-    project = real_project({"work": str(tmp_path)})
+def test_measured_score_is_shown_with_interval_and_model_size(project, tmp_path, capsys):
     put_bleu(project, C=[0.5])
     assert show(tmp_path) == 0
     shown = capsys.readouterr().out
@@ -66,11 +65,11 @@ def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
         assert "claims at scale demo" in capsys.readouterr().out
 
 
-def test_header_names_unprinted_scores_and_scores_of_verdicts(tmp_path):
+def test_header_names_unprinted_scores_and_scores_of_verdicts(project):
     def header(table):
         return narrow(fill(project, "weighted", table)).split("\n")[0]
 
-    put_bleu(project := real_project({"work": str(tmp_path)}), C=[0.5])
+    put_bleu(project, C=[0.5])
     assert "bleu ours" in header("ablations")
     assert "bleu verdict" in header("table3") and "gleu verdict" in header("table3")
 
@@ -86,8 +85,7 @@ def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert re.fullmatch(command, shown.rstrip("\n").split("\n")[-1])
 
 
-def test_a_trained_row_without_a_score_is_not_called_not_run(tmp_path, capsys):
-    project = real_project({"work": str(tmp_path)})
+def test_a_trained_row_without_a_score_is_not_called_not_run(project, tmp_path, capsys):
     put_bleu(project, C=[0.5])
     (scored,) = tmp_path.rglob("scores/final/dev.json")
     scored.unlink()
@@ -111,8 +109,8 @@ def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, 
     assert f"{alike} of 1 pairs of rows are in the printed order" in said
 
 
-def test_rows_of_one_label_are_named_by_differing_settings(tmp_path):
-    names = fill(real_project({"work": str(tmp_path)}), "weighted", "table2").names
+def test_rows_of_one_label_are_named_by_differing_settings(project):
+    names = fill(project, "weighted", "table2").names
     assert len(set(names)) == len(names)
     assert "Transformer N = 4" in names and "Transformer C" in names
 

@@ -29,15 +29,15 @@ def cells_at(project, table, row, column="bleu", paper="weighted"):
     return [cell for cell in cell_runs(project, paper, table) if (cell.row, cell.cell) == (row, column)]
 
 
-def test_a_run_that_did_not_run_says_so_and_shows_no_number(tmp_path):
-    rows = table_rows(project_in(tmp_path), "weighted", "table2")
+def test_a_run_that_did_not_run_says_so_and_shows_no_number(project):
+    rows = table_rows(project, "weighted", "table2")
     assert len(rows) == 10 and all(row["bleu_printed"] for row in rows)
     assert {(row["status"], row["bleu_ours"]) for row in rows} == {("not run", "")}
     assert [row["deviations"] for row in rows[:2]] == ["1 4 5 6 7 8", "3 4 5 6 7 8 10"]
 
 
-def test_cited_rows_are_shown_as_cited_with_their_flops(tmp_path):
-    rows = table_rows(project_in(tmp_path), "attention", "table2")
+def test_cited_rows_are_shown_as_cited_with_their_flops(project):
+    rows = table_rows(project, "attention", "table2")
     assert [row["status"] for row in rows].count("cited") == 8
     (cited,) = (row for row in rows if row["model"] == "Deep-Att + PosUnk")
     assert (cited["flops_ende_printed"], cited["flops_enfr_printed"]) == ("", "1e+20")
@@ -59,8 +59,7 @@ def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
     assert row["runs"].count(";") == 2
 
 
-def test_several_decodings_of_a_row_are_averaged(tmp_path):
-    project = project_in(tmp_path)
+def test_several_decodings_of_a_row_are_averaged(project):
     cell = next(cell for cell in cell_runs(project, "weighted", "table3") if len(cell.decodings) == 5)
     values = [random.uniform(10, 40) for _ in cell.decodings]
     for decoding, value in zip(cell.decodings, values, strict=True):
@@ -70,8 +69,7 @@ def test_several_decodings_of_a_row_are_averaged(tmp_path):
     assert found == pytest.approx([statistics.fmean(values), statistics.stdev(values)], abs=0.005)
 
 
-def test_row_names_number_of_lines_and_references(tmp_path):
-    project = project_in(tmp_path)
+def test_row_names_number_of_lines_and_references(project):
     (cell,) = cells_at(project, "table2", 1)
     write_cell(project, cell, "dev", 20.0)
     (path,) = project.layout.run(cell.run).rglob("dev.json")
@@ -125,8 +123,7 @@ def test_large_numbers_are_shortened(number, text):
     assert short(number) == text
 
 
-def test_flops_are_shown_by_formula_and_as_counted(tmp_path):
-    project = project_in(tmp_path)
+def test_flops_are_shown_by_formula_and_as_counted(project, tmp_path):
     for cell in cell_runs(project, "attention", "table2"):
         write_cell(project, cell, "test", 20.0)
     row = table_rows(project, "attention", "table2")[-1]
@@ -137,8 +134,7 @@ def test_flops_are_shown_by_formula_and_as_counted(tmp_path):
     assert float(row["flops_ende_ours"]) == 900 * 2 * 1e10
 
 
-def test_scale_rules_of_a_tables_systems_stand_below_it(tmp_path):
-    project = project_in(tmp_path)
+def test_scale_rules_of_a_tables_systems_stand_below_it(project):
     rules = {
         paper: " ".join(scale_rules(project, {run.run for run in cell_runs(project, paper, "table2")}))
         for paper in ("weighted", "coldfusion")
@@ -150,8 +146,7 @@ def test_scale_rules_of_a_tables_systems_stand_below_it(tmp_path):
     assert "multichannel/" not in rules["coldfusion"] and "num_branches" not in rules["coldfusion"]
 
 
-def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
-    project = project_in(tmp_path)
+def test_a_score_of_another_training_than_the_runs_is_refused(project):
     (cell,) = cells_at(project, "table2", 0)
     write_cell(project, cell, "dev", 20.0)
     folder = project.layout.run(cell.run)
@@ -165,8 +160,7 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
         table_rows(project, "weighted", "table2")
 
 
-def test_missing_metric_is_named_with_those_that_exist(tmp_path):
-    project = project_in(tmp_path)
+def test_missing_metric_is_named_with_those_that_exist(project):
     (cell,) = cells_at(project, "table3", 0, paper="attention")
     write_cell(project, cell, "dev", 20.0)
     path = project.layout.run(cell.run) / "scores/final/dev.json"
@@ -177,9 +171,8 @@ def test_missing_metric_is_named_with_those_that_exist(tmp_path):
         table_rows(project, "attention", "table3")
 
 
-def test_a_row_is_run_when_each_of_its_scores_is_there(tmp_path):
+def test_a_row_is_run_when_each_of_its_scores_is_there(project):
     """The base model has two pairs of languages. A row with a number, or a trained run, is never called not run."""
-    project = project_in(tmp_path)
     assert table_rows(project, "attention", "table2")[8]["status"] == "not run"
     for column, status in (("ende", "incomplete"), ("enfr", "run")):
         (cell,) = cells_at(project, "table2", 8, column, "attention")
