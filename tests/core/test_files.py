@@ -67,17 +67,12 @@ def test_line_is_whole_though_the_system_takes_a_part(tmp_path, monkeypatch):
     assert path.read_bytes() == b"a longer line\n"
 
 
-@pytest.mark.parametrize(
-    ("number", "advice"),
-    [
-        (errno.ENOSPC, "free some space or choose"),
-        (errno.EROFS, "make its folder writable or choose"),
-        (errno.ESTALE, "check its disk, then run the same command again, or choose"),
-    ],
-)
-def test_write_error_names_the_remedy_for_its_errno(number, advice, tmp_path):
-    with pytest.raises(UserError, match=f"; {advice}"), files.write_errors(tmp_path / "file"):
-        raise OSError(number, os.strerror(number))
+def test_write_error_names_the_remedy_for_its_errno(tmp_path):
+    advice = {errno.ENOSPC: "free some space or choose", errno.EROFS: "make its folder writable or choose"}
+    advice[errno.ESTALE] = "check its disk, then run the same command again, or choose"
+    for number, remedy in advice.items():
+        with pytest.raises(UserError, match=f"; {remedy}"), files.write_errors(tmp_path / "file"):
+            raise OSError(number, os.strerror(number))
 
 
 DISK = files.Disk

@@ -311,18 +311,12 @@ def test_columns_that_differ_in_decoding_are_told_apart_by_it():
     assert titles["ende_sacrebleu"] == "sacreBLEU en–de" and len({*titles.values()}) == len(titles)
 
 
-@pytest.mark.parametrize(
-    ("table", "key", "title"),
-    [
-        ("table2", "parameters", "parameters at paper size"),
-        ("table2", "parameters_here", "parameters"),
-        ("ablations", "parameters", "parameters"),
-        ("readings", "operations", "FLOPs a step"),
-    ],
-)
-def test_parameters_are_titled_by_the_model_they_belong_to(table, key, title):
+def test_parameters_are_titled_by_the_model_they_belong_to():
+    titles = {"table2": {"parameters": "parameters at paper size", "parameters_here": "parameters"}}
+    titles |= {"ablations": {"parameters": "parameters"}, "readings": {"operations": "FLOPs a step"}}
     project = real_project()
-    assert column_titles(project, project.table("weighted", table).cells)[key] == title
+    for table, expected in titles.items():
+        assert expected.items() <= column_titles(project, project.table("weighted", table).cells).items()
 
 
 @pytest.mark.parametrize(

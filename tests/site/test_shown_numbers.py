@@ -47,16 +47,10 @@ def test_small_weights_are_seen_in_a_heat_map(weights, shades):
     assert [opacity for opacity, _ in chart.shades] == shades and chart.largest == max(weights)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("-11.85 BLEU, -3 GLEU", "−11.85 BLEU, −3 GLEU"),
-        ("1e-07", "1e-07"),
-        ("wmt14-en-de, BPE-40K, 2-4", "wmt14-en-de, BPE-40K, 2-4"),
-    ],
-)
-def test_negative_number_has_a_minus_sign(text, shown):
-    assert with_minus(text) == shown
+def test_negative_number_has_a_minus_sign():
+    assert with_minus("-11.85 BLEU, -3 GLEU") == "−11.85 BLEU, −3 GLEU"
+    for text in ("1e-07", "wmt14-en-de, BPE-40K, 2-4"):
+        assert with_minus(text) == text
 
 
 @pytest.mark.parametrize(
