@@ -42,6 +42,9 @@ def test_a_score_names_the_output_that_the_graph_says(plans):
                     for source in flatten(plans.graph.inputs(product))
                     if isinstance(source, RunArtifact)
                 }
+                form = plans.project.dataset_records[product.run.dataset].form
+                kind = {"trees": "trees", "speech": "speech"}.get(form, "text")
+                assert planned.kind == ("phenomena" if planned.file.startswith("phenomena/") else kind)
 
 
 def test_a_manifest_is_made_of_what_its_products_need_elsewhere(plans):
