@@ -50,6 +50,11 @@ def test_many_readers_cost_one_query(tmp_path, slurm_says):
     assert slurm_says.calls() == 1
 
 
+def test_a_job_whose_name_is_not_utf_8_hides_no_other(tmp_path, slurm_says):
+    (tmp_path / "bin/answer").write_bytes(b"7|RUNNING|None|n1|caf\xe9\n8|PENDING|Priority||name\n")
+    assert Queue(60.0, tmp_path).look_up("8", newer_than=0).name == "name"
+
+
 def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says):
     queue = Queue(0.3, tmp_path)
     assert queue.jobs(newer_than=0) == []
