@@ -86,7 +86,8 @@ def lock_slots(gpu: str, slots: Iterable[int]) -> list[int]:
 
 def lock_file(name: str) -> Path:
     """Return the lock file of a slot on a GPU, or of the queue; a surrounding Slurm job has its own files."""
-    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # GPU names may differ by job
+    safe = name.replace("/", "_")  # older drivers name an instance of MIG by MIG-GPU-UUID/1/0
+    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{safe}.lock"  # GPU names may differ by job
 
 
 def visible_gpus() -> list[str]:

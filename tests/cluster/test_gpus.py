@@ -52,11 +52,12 @@ def waits(process) -> str:
     return "" if select.select([process.stdout], [], [], 0.3)[0] else reason
 
 
-def test_each_job_gets_its_own_gpu_and_a_third_waits(take):
-    first, second = take(1), take(1)
+@pytest.mark.parametrize("visible", ["0,1", "MIG-GPU-8f3a/1/0,MIG-GPU-8f3a/2/0"])
+def test_each_job_gets_its_own_gpu_and_a_third_waits(take, visible):
+    first, second = (take(1, CUDA_VISIBLE_DEVICES=visible) for _ in range(2))
     cards = {first.stdout.readline().strip(), second.stdout.readline().strip()}
-    assert cards == {"0", "1"}
-    third = take(1)
+    assert cards == {*visible.split(",")}
+    third = take(1, CUDA_VISIBLE_DEVICES=visible)
     assert waits(third)
     second.stdin.close()
     second.wait()
