@@ -62,7 +62,7 @@ def before_first_job(
 def print_dry_run(scale: str, jobs: Iterable[PlannedJob]) -> None:
     """Print in a few lines what a dry run would make; nothing if there is nothing to make."""
     plan, forecast = RESULTS / scale / "plan.csv", []
-    with contextlib.suppress(OSError, ValueError):  # absent, or no text
+    with contextlib.suppress(OSError, ValueError, csv.Error):  # absent, or no table
         forecast = [*csv.DictReader(plan.read_text(encoding="utf-8").splitlines())]
     if lines := dry_run_lines(scale, jobs, forecast):
         print("\n".join(["", *lines]), flush=True)
@@ -107,7 +107,10 @@ def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, s
     for column, device in (("hours_here", "on this machine"), ("gpu_hours_A100", "of one A100")):
         hours = [rows[name].get(column, "") for name in names]
         if all(hours):
-            total = sum(map(float, hours))
+            try:
+                total = sum(map(float, hours))
+            except ValueError:  # a spreadsheet may have rewritten the file
+                return
             yield f"{total:,.0f} hours {device}" if total >= 100 else f"{total:.3g} hours {device}"
             return
 

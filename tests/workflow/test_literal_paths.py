@@ -114,6 +114,8 @@ def test_dry_run_sums_the_forecast_hours_of_its_trainings(column, device):
         many = [row | {column: str(250 * float(row[column]))} for row in plan]
         assert f"  cost     {round(250 * total):,} hours {device}" in "\n".join(dry_run_lines("demo", jobs, many))
     assert "cost  " not in "\n".join(dry_run_lines("demo", jobs, [{"other": "column"}]))
+    rewritten = [row | {column: "1.234,5"} for row in plan]
+    assert "cost  " not in "\n".join(dry_run_lines("demo", jobs, rewritten))
     unknown = PlannedJob("train", "", ["work/demo/runs/own/D/data/seed1-0/done.json"])
     assert "cost  " not in "\n".join(dry_run_lines("demo", [*jobs, unknown], plan))
 
