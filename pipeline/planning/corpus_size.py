@@ -159,7 +159,7 @@ class Corpus:
         """
         src, tgt = self.lengths
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
-        src, tgt = src[fits], tgt[fits]
+        src, tgt = fitting(src, tgt, fits)
         by_length = src if self.kind == "speech" else tgt
         sentences = training.sentences_per_update
         if sentences is None:
@@ -178,12 +178,24 @@ class Corpus:
         max_length, tokens_per_update = training.max_length, training.tokens_per_update
         longest = max_length + 1 if tokens_per_update is None else min(max_length + 1, tokens_per_update)
         fits = np.maximum(src, tgt) <= longest
-        src, tgt = src[fits], tgt[fits]
+        src, tgt = fitting(src, tgt, fits)
         _, bounds, widths = group_into_cells(src, tgt)
         cuts, step_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
         positions = (rows[:, None] * step_widths).mean(axis=0).tolist()
         return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
+
+
+def fitting(src: np.ndarray, tgt: np.ndarray, fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lengths of `src` and `tgt` where `fits` is true; all are of shape (pairs,).
+
+    Raises:
+        UserError: None does.
+    """
+    if not fits.any():
+        longest = f"the shortest has lengths of {src[shortest := np.argmin(np.maximum(src, tgt))]} and {tgt[shortest]}"
+        raise UserError(f"no training sequence is short enough, {longest} with EOS; raise training.max_length")
+    return src[fits], tgt[fits]
 
 
 def by_split(dataset: datasets.AnyDataset, counts: Sequence[int]) -> dict[datasets.SplitName, int]:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.config import RunSpec
+from pipeline.core.errors import UserError
 from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
 from pipeline.models.settings import BACKWARD, BatchShape
@@ -91,10 +92,16 @@ class RunForecast:
 
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
-    """Return the forecast of a whole training from its settings and the sizes of its corpus."""
-    training = spec.training
+    """Return the forecast of a whole training from its settings and the sizes of its corpus.
 
-    step = corpus.step_shape(training)
+    Raises:
+        UserError: No sequence of the corpus is short enough.
+    """
+    training = spec.training
+    try:
+        step = corpus.step_shape(training)
+    except UserError as error:
+        raise UserError(f"{spec.name} on {spec.dataset}: {error}") from error
     step_flops = flops_of(spec, corpus, step.src_positions, step.tgt_positions, step)
     validations = -(-training.max_steps // training.validate_every)
     validation_flops = FIT_STEPS * step_flops / (1 + BACKWARD)  # and the development set

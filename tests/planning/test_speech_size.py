@@ -8,6 +8,7 @@ from made_records import speech_corpus, text_corpus, training_config
 from planning_project import project_at
 
 from pipeline.core.digests import ROOT
+from pipeline.core.errors import UserError
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
 from pipeline.data.sequence_store import FEATURES, write_frames, write_tokens
@@ -49,6 +50,14 @@ def test_text_has_no_source(tmp_path):
     dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-text-full.yaml")
     shape = Corpus.of(dataset, tmp_path).step_shape(training_config(sentences_per_update=32))
     assert shape.src_positions == shape.src_length == 0 and shape.tgt_positions > shape.tgt_tokens > 0
+
+
+@pytest.mark.parametrize("kind", ["parallel", "speech", "text"])
+def test_sequences_that_are_all_too_long_are_refused(kind):
+    corpus = Corpus({"train": 100}, 200.0, 200.0, 50, 50, None, kind)
+    sizes = {"tokens_per_update": 900} if kind == "parallel" else {"sentences_per_update": 4}
+    with pytest.raises(UserError, match=r"no training sequence is short enough, the shortest has .* with EOS; raise"):
+        corpus.step_shape(training_config(max_length=2, **sizes))
 
 
 def test_expected_speech_size_is_near_shipped_corpora():
