@@ -45,6 +45,7 @@ FAULTS = {
     "endless number": (f"a: {'9' * 10_000}", "line 1: '9999999.*…"),
     "infinity": ("a: .inf", "'.inf' is not a number below"),
     "not a number": ("a: .nan", "'.nan' is not a number below"),
+    "time of Slurm": ("runtime: 12:00:00", "line 1: '12:00:00' would be 43200, a number in base 60; write a plain"),
     "no date": ("a: 2017-99-99", "'2017-99-99' is not a valid timestamp"),
     "two documents": ("a: 1\n---\nb: 2", "line 2: a second document"),
     "tab": ("a:\n\tb: 1", "line 2: not valid YAML: .*; indent with spaces, not tabs"),
