@@ -1,5 +1,6 @@
 """Check whether a file is what its stage wrote: by a recorded digest, by its own digest, or by parsing it."""
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -141,8 +142,14 @@ def cached_digest(path: Path) -> str:
 
 
 def bytes_of(path: Path) -> int:
-    """Return the size of a file or folder."""
-    return sum(inner.stat().st_size for inner in path.rglob("*")) if path.is_dir() else path.stat().st_size
+    """Return the size of a file or folder, of whose files some may vanish meanwhile or be links to nothing."""
+    if not path.is_dir():
+        return path.stat().st_size
+    total = 0
+    for inner in path.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += inner.stat().st_size
+    return total
 
 
 TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "U8": "uint8"}

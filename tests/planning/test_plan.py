@@ -33,6 +33,7 @@ from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs
 from pipeline.planning.plan import gpu_hours, hours, notes, render
 from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_flops
+from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import snakemake_command
 
@@ -223,6 +224,12 @@ def test_only_data_and_weights_take_disk(tmp_path, printed_size):
     assert {job.kind for job in jobs if job.peak_bytes > 0} == {"train"}
     assert {job.kind for job in jobs if job.download_bytes > 0} <= {"download"}
     assert all(min(job.disk_bytes, job.peak_bytes, job.download_bytes, job.flops) >= 0 for job in jobs)
+
+
+def test_a_link_to_a_download_that_is_gone_has_no_size(tmp_path):
+    (tmp_path / "here").write_bytes(b"1234")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    assert bytes_of(tmp_path) == 4
 
 
 def test_plan_counts_only_missing_bytes_of_a_file():
