@@ -99,7 +99,7 @@ def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]
         "hours_forecast": f"{share * forecast:.4g}" if forecast else "",
         "hours": f"{total.seconds / 3600:.4g}",
         "processor_hours": f"{used:.4g}" if used else "",
-        "ratio": f"{fact / (share * forecast):.3f}" if forecast else "",
+        "ratio": f"{fact / (share * forecast):.3f}" if forecast and share else "",  # it may stop before its first step
         "gpu_hours": f"{total.gpu_hours:.4g}" if total.gpu_hours else "",
         "peak_memory_gib": total.peak_memory_gib,
     }

@@ -265,6 +265,8 @@ def test_a_fact_stands_next_to_its_forecast(training, tmp_path):
     *hours, ratio = (float(row[name]) for name in ("hours_forecast", "hours", "processor_hours", "ratio"))
     assert hours == pytest.approx([forecast, 200 / 3600, processor_s / 3600], rel=1e-3)
     assert ratio == pytest.approx(processor_s / 3600 / forecast, rel=1e-2)
+    row = cost_of(project, training, [start()], 0)  # stopped before its first step
+    assert (row["hours_forecast"], row["ratio"]) == ("0", "")
 
 
 def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(training, tmp_path):
