@@ -93,7 +93,8 @@ def lock_file(name: str) -> Path:
 def visible_gpus() -> list[str]:
     """Return the GPUs as CUDA_VISIBLE_DEVICES names them; of a divided GPU (MIG), its instances."""
     if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return list(dict.fromkeys(gpu for gpu in named.split(",") if gpu and gpu != "-1"))
+        given = map(str.strip, named.split(","))  # CUDA takes "0, 1"
+        return list(dict.fromkeys(gpu for gpu in given if gpu and gpu != "-1"))
     command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
     listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     gpus = [""]

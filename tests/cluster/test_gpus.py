@@ -138,7 +138,7 @@ def test_requests_for_no_or_too_many_gpus_do_not_wait(take):
 
 
 def test_a_gpu_that_is_named_twice_is_one(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,-1,1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,-1, 1")
     assert visible_gpus() == ["0", "1"]
 
 
