@@ -99,7 +99,7 @@ class Clock:
             self.moments.append(time.perf_counter())
         if (block, rest) == (BLOCKS, 0):
             self.seen.start()
-        elif block == BLOCKS:
+        elif block >= BLOCKS:
             if self.device.type == "cuda":
                 torch.cuda.synchronize()
             self.seen.stop()

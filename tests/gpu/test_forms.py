@@ -82,7 +82,7 @@ def test_a_check_refuses_a_form_that_differs(monkeypatch, capsys, check, refusal
 def test_a_form_that_differs_has_no_time(monkeypatch, capsys, form):
     ways = {"small": measure.train, "small, graphs": partial(measure.train_by_graphs, capturing=form)}
     monkeypatch.setattr(measure, "ways", lambda *_: ways)
-    assert exit_status(measure, monkeypatch, "--only-graphs", "--block", "2") == (form is Doubled)
+    assert exit_status(measure, monkeypatch, "--only-graphs", "--block", "1") == (form is Doubled)
     *_, line = capsys.readouterr().out.splitlines()
     refused = "failed: ValueError: small, graphs computes other gradient norms than small: relative distance"
     assert line.startswith(f"| small, graphs | {' | 0 |' if form is Taped else refused}")
