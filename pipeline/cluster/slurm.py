@@ -43,11 +43,20 @@ def require_sbatch() -> None:
 
 
 class SlurmJobs:
-    """The jobs of one run on Slurm."""
+    """The jobs of one run on Slurm.
+
+    Raises:
+        UserError: Slurm would write their logs elsewhere.
+    """
 
     launcher = "slurm"
 
     def __init__(self, run: Path, order: JobOrder, resources: Resources, queue: Queue):
+        if sign := next((sign for sign in "%\\" if sign in str(run.absolute())), None):
+            raise UserError(
+                f"{run.absolute()}: Slurm reads {sign} in the path of a log as a pattern; choose another `work:`, or "
+                "move the project"
+            )
         self.run, self.order, self.resources, self.queue = run, order, resources, queue
         self.name = job_name(run, order.key)
         self.submitted = 0.0  # monotonic clock; older snapshots of the queue do not show our job

@@ -77,6 +77,12 @@ def jobs_of(run, key: str = KEY) -> SlurmJobs:
     return SlurmJobs(run, order, None, Queue(0.0, run.parent))
 
 
+@pytest.mark.parametrize("name", ["50%user", "a\\b"])
+def test_a_path_that_slurm_reads_as_a_pattern_is_refused(tmp_path, name):
+    with pytest.raises(UserError, match="in the path of a log as a pattern; choose another `work:`"):
+        jobs_of(tmp_path / name)
+
+
 def wait_for(run) -> None:
     Waiter(run, KEY, jobs_of(run)).wait()
 
