@@ -20,7 +20,6 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import load_dataset
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.papers.project import load_project
-from pipeline.planning.check_data import check
 from pipeline.planning.corpus_size import Corpus
 from pipeline.workflow.targets import refuse_names_of_rules
 from reprise.__main__ import main as reprise
@@ -44,33 +43,6 @@ def record_calls(root: Path, speakers: int, each: int) -> None:
             soundfile.write(root / audio, draw.normal(0, 0.1, RATE // 2), RATE)
             lines.append(f"s{speaker}\t{audio}\tcall {chr(97 + number)} of {chr(97 + speaker)}")
     (root / "calls.tsv").write_text("".join(f"{line}\n" for line in lines))
-
-
-def test_two_columns_become_a_dataset_that_is_prepared(root):
-    draw = random.Random(3)
-    pairs = [(" ".join(draw.choices(WORDS, k=4)), " ".join(draw.choices(WORDS, k=5))) for _ in range(200)]
-    (root / "talk.tsv").write_text("".join(f"{src}\t{tgt}\r\n" for src, tgt in pairs))
-    assert reprise(["new", "dataset", "talk", "--pairs", "talk.tsv", "--languages", "en", "de"]) == 0
-    stage = ["--dataset", str(root / "workflow/datasets/talk.yaml"), "--corpus", "corpus"]
-    assert main(["download", *stage, "--downloads", "downloads"]) == 0
-    assert main(["prepare", *stage]) == 0
-    sides = [
-        [line for split in ("train", "dev", "test") for line in (root / f"corpus/raw/{split}.{side}").open()]
-        for side in ("en", "de")
-    ]
-    assert sorted((a.strip(), b.strip()) for a, b in zip(*sides, strict=True)) == sorted(pairs)
-
-
-def test_edited_text_is_an_error_with_two_remedies(root):
-    write_data(root)
-    assert reprise(["new", "dataset", "talk", *MARKED["pairs"][0]]) == 0
-    project = load_project(root, {"scale": "smoke"})
-    check(project, ["talk"], offline=True)
-    with open(root / "data/talk/dev.de", "a") as file:
-        file.write("one more\n")
-    remedies = r"changed: .*dev\.de.*, or write the new sha256 and number of lines .*/talk\.yaml"
-    with pytest.raises(UserError, match=remedies):
-        check(project, ["talk"], offline=True)
 
 
 def test_new_dataset_from_a_treebank_has_disjoint_splits(root):
