@@ -123,13 +123,6 @@ def test_source_described_in_a_dataset_is_not_looked_up(tmp_path):
     assert dataset.sources["a.gz"].sha256 == "1" * 64
 
 
-def test_unknown_file_is_reported_with_the_nearest_name(tmp_path):
-    path = save_project(tmp_path, downloaded(sources={}), origin=ORIGIN | {"files": {"aa.gz": SOURCE}})
-    said = r"toy\.yaml: splits name a\.gz, but it is neither .*; did you mean 'aa\.gz'\?$"
-    with pytest.raises(UserError, match=said):
-        load_dataset(path)
-
-
 def test_file_described_twice_or_unused_is_an_error(tmp_path):
     path = save_project(tmp_path, downloaded(), first=ORIGIN, second=ORIGIN)
     with pytest.raises(UserError, match=r"second\.yaml: files: 'a.gz': described in two files"):

@@ -49,16 +49,6 @@ def numbered(pairs, side: int) -> str:
     return "\n".join(f"<s id={number}> {pair[side]}" for number, pair in enumerate(pairs))
 
 
-@pytest.mark.parametrize("encoding", ["big5hkscs", "gb18030", "utf-8"])
-def test_documents_meet_by_name_and_number(tmp_path, draw, encoding):
-    texts = documents(draw)
-    other_order = {name: texts[name] for name in draw.sample([*texts], len(texts))}
-    write(tmp_path / "p/data/Chinese/X_c.sgm", sgml(texts, 0), encoding)
-    write(tmp_path / "p/data/English/X_e.sgm", sgml(other_order, 1), "utf-8")
-    found = collected(tmp_path, encoding)
-    assert sorted(found) == sorted(pair for pairs in texts.values() for pair in pairs)
-
-
 @pytest.mark.parametrize("inside", [True, False])
 def test_files_of_one_name_meet_in_their_subfolder(tmp_path, draw, caplog, inside):
     """The Chinese file of one subfolder is missing, whose English file translates no other."""

@@ -51,25 +51,6 @@ def test_decoding_is_validated_after_its_bases_are_applied():
         paper_decoding(known, "one", "alone")
 
 
-FAULTS = {
-    "unknown": ("two", "finl", r"unknown name 'finl'.*; did you mean 'final'\?"),
-    "unknown base": ("two", "final", "unknown name 'wid'; allowed: round, wide; did"),
-    "unknown paper": ("two", "other", "unknown name 'noe'; allowed: one, two; did you mean 'one'"),
-    "circle": ("one", "wide", "the bases of one/wide form a cycle"),
-}
-
-
-@pytest.mark.parametrize(("paper", "name", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_base_that_is_not_there_or_leads_back_is_one_line(paper, name, message):
-    known = papers(
-        one={"wide": {"base": "round"}, "round": {"base": "one/wide"}},
-        two={"final": {"base": "one/wid"}, "other": {"base": "noe/wide"}},
-    )
-    with pytest.raises(UserError, match=rf"{paper}/paper\.yaml: decodings: {message}") as raised:
-        paper_decoding(known, paper, name)
-    assert "\n" not in str(raised.value)
-
-
 def test_a_beam_that_would_take_all_memory_is_refused():
     with pytest.raises(UserError, match="f: beam_size: Input should be less than or equal to 1000, got 100000000"):
         validate(DecodingConfig, {"beam_size": 100_000_000}, "f")

@@ -47,6 +47,7 @@ FOLD_J, FOLD_M = (f"joint-an4-without-{letter}@an4-without-{letter}" for letter 
 PROVED = {"kind": "test", "statement": "", "printed": "", "tests": ["a.py"]}
 SCALED = "systems|C-split-cross-scaled|model|branch_scale"
 FITS_NONE = r"readings\.scale: system C-split-cross-start: model\.branch_scale start fits no choice; add one"
+BASES = r"weighted/paper\.yaml: decodings: "
 NO_SOURCE = "dataset: 'source' has no stand-in at scale demo, only at medium, paper, plateau, small, smoke"
 TOGETHER = {
     "names in a paper": [
@@ -108,6 +109,11 @@ TOGETHER = {
     "a circle of bases": [(PAPER, "systems|A|base", "C", "systems.A: its bases form a cycle")],
     "a circle of weights": [
         (PAPER, "systems|N4|initial", "N4@wmt14-en-de", "systems.N4: it loads its own weights, in a circle"),
+    ],
+    "a base of a decoding": [(PAPER, "decodings|final|base", "attention/finl", BASES + ".*'finl'.*" + mean("final"))],
+    "a paper of a decoding": [(PAPER, "decodings|final|base", "atention/final", BASES + ".*" + mean("attention"))],
+    "a circle of decodings": [
+        (PAPER, "decodings|final|base", "uniform", BASES + "the bases of weighted/.* form a cycle")
     ],
     "a key of a decoding": [
         (PAPER, "systems|N4|decodings", {"final": {"beam_siz": 4}}, "N4: decodings.final: .*" + mean("beam_size")),
