@@ -9,51 +9,36 @@ from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
 from reprise.opening import change_decoding
 
-
-def training(**settings):
-    return "attention", lambda paper: paper["systems"]["base"]["training"].update(settings)
-
-
-def decoding(name: str, paper: str = "coldfusion", **settings):
-    return paper, lambda record: record["decodings"][name].update(settings)
-
-
-def systems(change):
-    return "coldfusion", lambda paper: change(paper["systems"])
-
-
 ONLY_IF = "has an effect only if"
-FUSED_BRANCHES = {"base": "weighted/C", "description": "branches and a language model", "fusion": {"kind": "cold"}}
-FUSED_BRANCHES |= {"language_model": "lm-full@full-text"}
+BRANCHES = {"base": "weighted/C", "description": "branches and a language model", "fusion": {"kind": "cold"}}
+BRANCHES |= {"language_model": "lm-full@full-text"}
 CHOSEN = {"language_model": "coldfusion/lm-target@target-text", "lm_weights": [0.1, 0.2]}
+TRAINING, FINAL = ("attention", "systems|base|training"), ("coldfusion", "decodings|final")
 WITHOUT_EFFECT = [
-    (training(lr=0.0003), f"base: training: lr: {ONLY_IF} schedule is constant"),
+    (*TRAINING, {"lr": 0.0003}, f"base: training: lr: {ONLY_IF} schedule is constant"),
+    (*TRAINING, {"schedule": "constant", "lr": 3e-4}, rf"warmup_steps: {ONLY_IF} .*, not constant, got 4000; .*null`"),
+    (*TRAINING, {"momentum": 0.9}, f"momentum: {ONLY_IF} optimiser is nag, not adam"),
+    (*TRAINING, {"train_share": 0.1}, "train_share is for speech and text"),
+    (*TRAINING, {"scheduled_sampling": 0.2}, "transformer is always fed the reference"),
+    (*FINAL, {"length_penalty": 1.0}, f"length_penalty: {ONLY_IF} length_normalisation is gnmt or length, not none"),
+    (*FINAL, {"language_model": "lm-target@target-text"}, "decodings.final: its language model has weight 0"),
+    (*FINAL, {"ngram_order": 3, "word_bonus": 1.5, "lm_weights": [0.1]}, "word_bonus must be 0 if lm_weights is set"),
+    ("multichannel", "decodings|beam10", CHOSEN, "decodings.beam10: lm_weights are for speech; set lm_weight"),
     (
-        training(schedule="constant", lr=3e-4),
-        rf"warmup_steps: {ONLY_IF} schedule is .*, not constant, got 4000; .*null`",
-    ),
-    (training(momentum=0.9), f"momentum: {ONLY_IF} optimiser is nag, not adam"),
-    (training(train_share=0.1), "train_share is for speech and text"),
-    (training(scheduled_sampling=0.2), "transformer is always fed the reference"),
-    (
-        decoding("final", length_penalty=1.0),
-        f"length_penalty: {ONLY_IF} length_normalisation is gnmt or length, not none",
-    ),
-    (decoding("final", language_model="lm-target@target-text"), "decodings.final: its language model has weight 0"),
-    (decoding("final", ngram_order=3, word_bonus=1.5, lm_weights=[0.1]), "word_bonus must be 0 if lm_weights is set"),
-    (decoding("beam10", "multichannel", **CHOSEN), "decodings.beam10: lm_weights are for speech; set lm_weight"),
-    (
-        systems(lambda all: all.update(mine=FUSED_BRANCHES)),
+        "coldfusion",
+        "systems",
+        {"mine": BRANCHES},
         "weighted_transformer is not trained by the loss of its decoder alone",
     ),
-    (systems(lambda all: all["CF1"].pop("language_model")), "fusion needs a language model: set language_model"),
+    ("coldfusion", "systems|CF1", {"language_model": None}, "fusion needs a language model: set language_model"),
 ]
+"""Paper, place in its file, what is set there, and the message."""
 
 
-@pytest.mark.parametrize(("changed", "message"), WITHOUT_EFFECT)
-def test_paper_settings_without_effect_are_named(edited, changed, message):
-    paper, change = changed
-    edited.edit(f"workflow/papers/{paper}/paper.yaml", change)
+@pytest.mark.parametrize(("paper", "place", "settings", "message"), WITHOUT_EFFECT)
+def test_paper_settings_without_effect_are_named(edited, paper, place, settings, message):
+    for key, value in settings.items():
+        edited.put(f"workflow/papers/{paper}/paper.yaml", f"{place}|{key}", value)
     with pytest.raises(UserError, match=message):
         edited.load(scale="demo").check()
 
