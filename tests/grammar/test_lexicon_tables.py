@@ -14,8 +14,8 @@ def nouns(tmp_path, monkeypatch):
     """Read rows of nouns, given as text."""
     monkeypatch.setattr(tables, "__file__", str(tmp_path / "tables.py"))
 
-    def read(rows):
-        (tmp_path / "toy.txt").write_text(NOUNS + rows, encoding="utf-8")
+    def read(rows, head=NOUNS):
+        (tmp_path / "toy.txt").write_text(head + rows, encoding="utf-8")
         return tables.read_tables("toy")["nouns"].each(noun)
 
     return read
@@ -41,8 +41,6 @@ def test_a_malformed_row_is_named_by_file_and_line(nouns, row):
         nouns(row)
 
 
-def test_a_row_before_any_table_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "__file__", str(tmp_path / "tables.py"))
-    (tmp_path / "toy.txt").write_text("a | b\n", encoding="utf-8")
+def test_a_row_before_any_table_is_refused(nouns):
     with pytest.raises(UserError, match="line 1: 2 cells, expected 0"):
-        tables.read_tables("toy")
+        nouns("a | b\n", head="")

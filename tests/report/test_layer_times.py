@@ -7,7 +7,6 @@ from made_records import layer_costs
 from made_reports import make_report
 
 from pipeline.analysis.claims.without_training import LayerTimings
-from pipeline.analysis.evidence import over_seeds
 from pipeline.core.records.outputs import TIMED_BESIDE
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import plot, theoretical_costs
@@ -27,14 +26,6 @@ def made_up_times(noise=0.0):
     sizes = [(n, d) for n in LENGTHS for d in WIDTHS]
     times = [(layer, n, d, seconds(n, d, *powers)) for layer, powers in POWERS.items() for n, d in sizes]
     return layer_costs([dict(zip(("layer", "n", "d", "seconds"), time, strict=True)) for time in times])
-
-
-@pytest.mark.parametrize("layer", POWERS)
-@pytest.mark.parametrize("place", [0, 1])
-def test_the_powers_are_found(layer, place):
-    found = over_seeds("", LayerTimings(made_up_times(noise=0.02)).exponents(layer, "nd"[place]))
-    assert found.value == pytest.approx(POWERS[layer][place], abs=0.05)
-    assert found.low <= found.value <= found.high
 
 
 def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
