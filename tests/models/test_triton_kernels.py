@@ -2,7 +2,9 @@
 
 import math
 import os
+import sys
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 import torch
@@ -327,6 +329,16 @@ def test_models_compute_the_same_by_triton_kernels(monkeypatch, relu_epilogue, c
 
     monkeypatch.setattr(multi_head_attention, "attention_mask", bias if DEVICE == "cpu" else plain_mask)
     torch.testing.assert_close(computed(by_triton=True), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("load", "name"), [(kernels.programs, "triton_programs"), (kernels.programs_of_attention, "attention_programs")]
+)
+def test_programs_are_those_of_their_module(load, name):
+    """Also where Triton is not installed: a stand-in is imported."""
+    with mock.patch.dict(sys.modules, {"triton": mock.MagicMock(), "triton.language": mock.MagicMock()}):
+        assert load().__name__ == f"{kernels.__name__}.{name}"
+    vars(kernels).pop(name)
 
 
 @pytest.mark.parametrize(("text", "asked"), [(None, False), ("0", False), ("1", True)])

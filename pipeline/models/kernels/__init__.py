@@ -92,8 +92,8 @@ def programs() -> ModuleType:
     return triton_programs
 
 
-def attention_programs() -> ModuleType:
+def programs_of_attention() -> ModuleType:
     """Return `attention_programs`, as `programs`."""
-    from pipeline.models.kernels import attention_programs as found
+    from pipeline.models.kernels import attention_programs
 
-    return found
+    return attention_programs

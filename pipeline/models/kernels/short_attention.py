@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pipeline.models.kernels import attention_programs
+from pipeline.models.kernels import programs_of_attention
 from pipeline.models.kernels.gpu import draw_seed, dropout_levels, fused, power_of_2
 
 LONGEST = 64
@@ -83,7 +83,7 @@ class _AttentionFunction(torch.autograd.Function):
         ctx.settings = heads, causal, dropout_rate
         rows, length, _ = (projected if queries is None else queries).shape
         out = projected.new_empty(rows, length, heads.number * heads.value_width)
-        launch(attention_programs().attention_forward, inputs, [out], *ctx.settings)
+        launch(programs_of_attention().attention_forward, inputs, [out], *ctx.settings)
         return out
 
     @staticmethod
@@ -92,7 +92,7 @@ class _AttentionFunction(torch.autograd.Function):
         inputs = Inputs(*ctx.saved_tensors)
         grad_queries = None if inputs.queries is None else torch.empty_like(inputs.queries)
         gradients = grad_queries, torch.empty_like(inputs.projected)
-        launch(attention_programs().attention_backward, inputs, [grad.contiguous(), *gradients], *ctx.settings)
+        launch(programs_of_attention().attention_backward, inputs, [grad.contiguous(), *gradients], *ctx.settings)
         return *gradients, None, None, None, None, None
 
 
