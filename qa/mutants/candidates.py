@@ -20,7 +20,10 @@ GROUND = "ground"
 PROGRAM = "reprise"
 """Name of all modules in reprise/."""
 STAGES = ["test_stages.py"]
-RECORDS = ["workflow/test_dry_runs.py::test_schemas_are_those_of_the_records", "papers/test_without_effect.py"]
+RECORDS = [
+    "workflow/test_dry_runs.py::test_schemas_are_those_of_the_records_and_closed",
+    "papers/test_without_effect.py",
+]
 """Tests of all settings."""
 TESTS = {
     "models": ["models", "search", *RECORDS],
