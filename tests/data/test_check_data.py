@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bad_server import CONTENT, SHA256
-from real_project import real_project
+from planning_project import project_at
 
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
@@ -83,11 +83,6 @@ def test_an_address_is_asked_without_fetching(server, path, fault):
     assert found is None if fault is None else fault in found
 
 
-def toy_project(tmp_path, **config):
-    settings = {"scale": "smoke", "work": str(tmp_path / "work"), "mirror": None, "licensed": {}} | config
-    return real_project(settings)
-
-
 def with_source(project, wanted):
     """Return a project with every file of Multi30k from one source."""
     records, name = project.dataset_records, "multi30k-en-de"
@@ -98,7 +93,7 @@ def with_source(project, wanted):
 
 def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplog):
     caplog.set_level(logging.INFO)
-    project = with_source(toy_project(tmp_path), source(f"{server.url}/good"))
+    project = with_source(project_at(tmp_path / "work"), source(f"{server.url}/good"))
     check(project, ["multi30k-en-de", "grammar-en-de"])
     assert "0 of 6 files are here; 7.7 MB to fetch" in caplog.text and "licence: " in caplog.text
     assert "good: answers" in caplog.text and "grammar-en-de: written by the grammar" in caplog.text
@@ -109,7 +104,7 @@ def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplo
 def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
     mirror, name = tmp_path / "mirror", "train.en.gz"
     put(mirror, CONTENT[::-1], name)
-    project = with_source(toy_project(tmp_path, mirror=str(mirror)), source(f"{server.url}/missing"))
+    project = with_source(project_at(tmp_path / "work", mirror=str(mirror)), source(f"{server.url}/missing"))
     with pytest.raises(UserError) as raised:
         check(project, ["multi30k-en-de"])
     damaged, missing = str(raised.value).split("\n")
@@ -124,11 +119,11 @@ def test_a_changed_file_of_the_user_is_restored_or_recorded(tmp_path):
     own = Source(path=str(tmp_path / "a.bin"), sha256=SHA256, bytes=len(CONTENT))
     said = r": changed: .*a\.bin: .*; restore the old files, or write .*sha256 .*workflow/datasets/multi30k-en-de\.yaml"
     with pytest.raises(UserError, match=said):
-        check(with_source(toy_project(tmp_path), own), ["multi30k-en-de"])
+        check(with_source(project_at(tmp_path / "work"), own), ["multi30k-en-de"])
 
 
 def test_extracted_text_needs_no_source_files(tmp_path):
-    project = toy_project(tmp_path)
+    project = project_at(tmp_path / "work")
     put(project.layout.corpus("multi30k-en-de"), b"", "raw.done")
     check(project, ["multi30k-en-de"], offline=True)
 
@@ -139,7 +134,7 @@ def test_a_licensed_package_is_looked_at_file_by_file(tmp_path):
     assert len(files) > 2000 and {file.state for file in files} == {"missing"}
     *others, present = (Path(file.note) for file in files)
     put(present.parent, name=present.name)
-    project = toy_project(tmp_path, scale="paper", licensed={"LDC99T42": str(tmp_path)})
+    project = project_at(tmp_path / "work", scale="paper", licensed={"LDC99T42": str(tmp_path)})
     said = rf"wsj: {len(others)} files of LDC99T42 are missing: .*wsj_0200.*`licensed:`"
     with pytest.raises(UserError, match=said):
         check(project, ["wsj"])
@@ -154,7 +149,7 @@ def test_documents_stand_for_the_file_that_is_joined_from_them(tmp_path):
     found = fetched_file(name, wanted, tmp_path, None, verify=False)
     assert found.state == "missing" and any("githubusercontent" in url for url in found.addresses)
     with pytest.raises(UserError, match=r"craft: .*published as single documents; .*scale=smoke -- fetch`.*downloads"):
-        check(toy_project(tmp_path), ["craft"], offline=True)
+        check(project_at(tmp_path / "work"), ["craft"], offline=True)
     for document in wanted.documents.names:
         put(tmp_path / f"{name}.documents", b"", document)
     assert fetched_file(name, wanted, tmp_path, None, verify=False).state == "present"
@@ -162,7 +157,7 @@ def test_documents_stand_for_the_file_that_is_joined_from_them(tmp_path):
 
 def test_unset_package_is_reported_with_its_stand_in(tmp_path, caplog):
     caplog.set_level(logging.INFO)
-    check(toy_project(tmp_path, scale="paper"), [])
+    check(project_at(tmp_path / "work", scale="paper"), [])
     assert "wsj: needs LDC99T42" in caplog.text and "craft stands in" in caplog.text
     assert "licensed: {LDC99T42: FOLDER}" in caplog.text
 
@@ -171,7 +166,7 @@ def test_dataset_without_some_of_its_packages_is_warned_of(tmp_path):
     packages = list(load_dataset(ROOT / "workflow/datasets/nist-zh-en.yaml").packages)
     random.shuffle(packages)
     for count in (0, random.randrange(1, len(packages)), len(packages)):
-        project = toy_project(tmp_path, scale="paper", licensed=dict.fromkeys(packages[:count], str(tmp_path)))
+        project = project_at(tmp_path / "work", scale="paper", licensed=dict.fromkeys(packages[:count], str(tmp_path)))
         project.scale = project.scale.model_copy(update={"datasets": {"x": "grammar-en-de"} | project.scale.datasets})
         warnings = list(project.partly_licensed())
         assert len(warnings) == (0 < count < len(packages))
@@ -187,7 +182,7 @@ def test_command_check_data_warns_of_missing_packages(tmp_path, caplog):
 
 
 def test_check_data_names_files_from_a_mirror_or_the_user(tmp_path):
-    project = toy_project(tmp_path, scale="demo")
+    project = project_at(tmp_path / "work", scale="demo")
     with pytest.raises(UserError, match=r"fsdd: 2 files are missing: .*fsdd\.tsv.*set `mirror:`"):
         check(project, ["fsdd"], offline=True)
     with pytest.raises(UserError, match=r"own-text-full, whose folder config\.yaml does not name.*`licensed:`"):

@@ -6,7 +6,6 @@ REPRISE_FUZZ_SEED repeats those of a printed seed.
 
 import os
 import random
-import shutil
 import time
 from pathlib import Path
 
@@ -26,18 +25,6 @@ LONGEST_S = 5
 """Longest time of one load, which takes a quarter of a second."""
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    """A project without its rules."""
-    folder = tmp_path_factory.mktemp("project")
-    for name in ("papers", "scales", "datasets", "files"):
-        shutil.copytree(ROOT / "workflow" / name, folder / "workflow" / name)
-    for name in ("devices", "floors"):
-        shutil.copy(ROOT / f"workflow/{name}.yaml", folder / "workflow")
-    shutil.copy(ROOT / "config.yaml", folder)
-    return folder
-
-
 def load(root: Path, name: str) -> None:
     """All that reads settings, at the scale whose file is changed."""
     path = Path(name)
@@ -48,8 +35,8 @@ def load(root: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_mutated_file_is_refused_in_one_line(root):
-    counts = {"loaded": 0, "refused": 0}
+def test_mutated_file_is_refused_in_one_line(copied_project):
+    root, counts = copied_project.root, {"loaded": 0, "refused": 0}
 
     @settings(
         max_examples=EXAMPLES,
