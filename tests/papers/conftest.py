@@ -1,4 +1,4 @@
-"""A copy of the project whose settings files a test may change."""
+"""The project at each scale, and a copy of it whose settings files a test may change."""
 
 import shutil
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from real_project import real_project
 
 from pipeline.core.digests import ROOT
 from pipeline.core.yaml_file import load_yaml
@@ -53,6 +54,12 @@ class EditedProject:
         for path, content in self.before.items():
             path.write_bytes(content)
         self.before.clear()
+
+
+@pytest.fixture(params=sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml")))
+def scaled(request) -> Project:
+    """The project at each scale."""
+    return real_project({"scale": request.param})
 
 
 @pytest.fixture(scope="session")

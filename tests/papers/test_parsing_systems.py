@@ -5,12 +5,10 @@ from cell_runs import cell_runs
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT
 from pipeline.data.dataset import TreebankRecord
 from pipeline.report.filled_table import fill
 from pipeline.training.optimiser import Schedule
 
-SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 LICENSED = {"LDC99T42": "/ptb", "silver-trees": "/silver"}
 
 
@@ -142,22 +140,18 @@ def test_beam_ten_and_scores_divided_by_length():
         assert (decoding.beam_size, decoding.length_normalisation, decoding.length_penalty) == (10, "length", 1)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_scale_keeps_proportions_and_one_budget_for_seven(scale):
-    project = real_project({"scale": scale})
-    model = spec(project, "RNN").model
+def test_scale_keeps_proportions_and_one_budget_for_seven(scaled):
+    model = spec(scaled, "RNN").model
     assert model.d_attention == 2 * model.d_state and model.d_embedding == model.d_readout == model.d_state
-    assert len({spec(project, system).training for system in IN_HOUSE}) == 1
-    dl4mt = spec(project, "DL4MT").model
+    assert len({spec(scaled, system).training for system in IN_HOUSE}) == 1
+    dl4mt = spec(scaled, "DL4MT").model
     assert dl4mt.d_state / model.d_state == pytest.approx(1000 / 512, rel=0.03)
     assert dl4mt.d_attention == pytest.approx(2 * dl4mt.d_state, abs=2)
-    assert spec(project, "ConvS2S").model.d_hidden == model.d_state
+    assert spec(scaled, "ConvS2S").model.d_hidden == model.d_state
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_nist_stand_ins_have_five_test_sets_and_nist_bleu(scale):
-    project = real_project({"scale": scale})
-    dataset = project.dataset_records[project.stand_in("nist-zh-en")]
+def test_nist_stand_ins_have_five_test_sets_and_nist_bleu(scaled):
+    dataset = scaled.dataset_records[scaled.stand_in("nist-zh-en")]
     assert list(dataset.test_sets) == TEST_SETS and len(set(dataset.test_sets.values())) == 5
     assert (dataset.bleu, dataset.subwords.kind, dataset.tgt_subwords.kind) == ("nist", "word", "word")
     assert dataset.segmenter == "jieba"
@@ -177,7 +171,5 @@ def test_licensed_data_has_four_references_and_30000_words():
         assert len(set(dataset.package_members(name))) == 2
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_phenomena_are_counted_only_where_the_grammar_knows_them(scale):
-    tables = real_project({"scale": scale}).tables_here("multichannel")
-    assert ("phenomena" in tables) == (scale in ("smoke", "demo"))
+def test_phenomena_are_counted_only_where_the_grammar_knows_them(scaled):
+    assert ("phenomena" in scaled.tables_here("multichannel")) == (scaled.config.scale in ("smoke", "demo"))

@@ -14,17 +14,14 @@ from pipeline.papers.project import ProjectOptions, is_project, load_project
 from pipeline.papers.scale import SystemRules
 from pipeline.workflow.graph import Graph, runs_in
 
-SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_system_of_every_paper_resolves_at_every_scale(scale):
+def test_every_system_of_every_paper_resolves_at_every_scale(scaled):
     """Its learned positions hold the longest sentence and its end."""
-    project, learned = real_project({"scale": scale}), set()
-    dataset = next(iter(project.scale.datasets.values()))
-    for paper, record in project.papers.items():
+    learned = set()
+    dataset = next(iter(scaled.scale.datasets.values()))
+    for paper, record in scaled.papers.items():
         for system in record.systems:
-            spec = project.run_spec(RunId(paper, system, dataset, 1))
+            spec = scaled.run_spec(RunId(paper, system, dataset, 1))
             assert spec.training.warmup_steps is None or spec.training.warmup_steps <= spec.training.max_steps
             if getattr(spec.model, "positions", spec.model.architecture) in ("learned", "convolutional"):
                 learned.add(system)
@@ -69,14 +66,12 @@ def test_row_settings_at_paper_scale_equal_printed_ones():
                 assert spec.model.branches == int(printed["M"])
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_sweeps_keep_their_order_when_scaled_down(scale):
+def test_sweeps_keep_their_order_when_scaled_down(scaled):
     """Widths and head sizes that differ in the paper still differ, in the same order; depths never swap."""
-    project = real_project({"scale": scale})
-    dataset = next(iter(project.scale.datasets.values()))
+    dataset = next(iter(scaled.scale.datasets.values()))
 
     def model(system):
-        return project.run_spec(RunId("attention", system, dataset, 1)).model
+        return scaled.run_spec(RunId("attention", system, dataset, 1)).model
 
     assert model("C4").d_model < model("base").d_model < model("C5").d_model
     assert model("C6").d_ff < model("base").d_ff < model("C7").d_ff
@@ -117,14 +112,12 @@ def test_a_system_overrides_a_named_decoding():
     assert project.decoding("attention", "big", "averaged").average_last == 20
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_runs_keep_as_many_checkpoints_as_decodings_average(scale):
-    project = real_project({"scale": scale})
-    for paper in project.papers:
-        cells = [cell for table in project.tables_here(paper) for cell in cell_runs(project, paper, table)]
+def test_runs_keep_as_many_checkpoints_as_decodings_average(scaled):
+    for paper in scaled.papers:
+        cells = [cell for table in scaled.tables_here(paper) for cell in cell_runs(scaled, paper, table)]
         for run, name in {(cell.run, decoding) for cell in cells for decoding in cell.decodings}:
-            training = project.run_spec(run).training
-            averaged = project.decoding(run.paper, run.system, name).average_last
+            training = scaled.run_spec(run).training
+            averaged = scaled.decoding(run.paper, run.system, name).average_last
             assert averaged <= min(training.max_steps // training.checkpoint_every, training.keep_checkpoints), run
 
 
