@@ -61,16 +61,6 @@ def test_only_a_warning_without_an_end_requests_requeue(sent, later):
     assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT).returncode == 0
 
 
-def test_writable_folder_passes_and_is_left_as_it_was(tmp_path):
-    check_node(tmp_path, None, report=pytest.fail)
-    assert not list(tmp_path.iterdir())
-
-
-def test_folder_that_is_not_there_makes_the_node_unfit(tmp_path):
-    with pytest.raises(UnfitNode, match="not writable"):
-        check_folder(tmp_path / "unmounted")
-
-
 def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):
     reported = []
     monkeypatch.setattr("pipeline.cluster.node_check.BROKEN_S", 0.1)

@@ -72,9 +72,8 @@ def slurm(run, monkeypatch):
     return Recorded(run, monkeypatch)
 
 
-def jobs_of(run, key: str = KEY) -> SlurmJobs:
-    order = JobOrder("toy_job:count_steps", str(run), key, 0, "code")
-    return SlurmJobs(run, order, None, Queue(0.0, run.parent))
+def jobs_of(run) -> SlurmJobs:
+    return SlurmJobs(run, JobOrder("toy_job:count_steps", str(run), KEY, 0, "code"), None, Queue(0.0, run.parent))
 
 
 @pytest.mark.parametrize("name", ["50%user", "a\\b"])

@@ -7,11 +7,11 @@ from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.models.settings import BOS
 
 
-def language_model(vocabulary: int, seed: int, sharpness: float = 8.0) -> LanguageModel:
+def language_model(vocabulary: int, seed: int) -> LanguageModel:
     torch.manual_seed(seed)
     config = LanguageModelConfig(architecture="language_model", num_layers=2, embedding_width=4, hidden_width=6)
     model = LanguageModel(config, vocabulary).eval().requires_grad_(False)
-    model.output.weight.mul_(sharpness)
+    model.output.weight.mul_(8.0)
     return model
 
 

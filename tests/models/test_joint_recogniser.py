@@ -123,8 +123,9 @@ def test_bfloat16_products_change_the_loss_by_their_rounding():
     assert all(weight.grad.isfinite().all() and weight.grad.dtype == torch.float32 for weight in model.parameters())
 
 
-def lattice_inputs(rows: int = 6, frames: int = 17, characters: int = 5, symbols: int = 9):
+def lattice_inputs():
     """Return logits, targets, and numbers of frames and characters; some utterances have few of either."""
+    rows, frames, characters, symbols = 6, 17, 5, 9
     logits = torch.randn(rows, frames, symbols, dtype=torch.float64, requires_grad=True)
     targets = torch.randint(PAD + 1, symbols, (rows, characters))
     frame_counts = torch.randint(2 * characters + 1, frames + 1, (rows,))

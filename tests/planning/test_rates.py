@@ -35,8 +35,8 @@ def of(project, system, paper="attention"):
     return forecast_run(project.run_spec(run), corpus)
 
 
-def point(shape="", family="transformer", flops=1e9, rate=1e9, decoding_rate=1e8):
-    seconds = {"update_s": flops / rate, "decoding_s": 1e6 / decoding_rate}
+def point(shape="", family="transformer", flops=1e9, rate=1e9):
+    seconds = {"update_s": flops / rate, "decoding_s": 1e-2}
     return Point(shape=shape, family=family, update_flops=flops, decoding_flops=1e6, **seconds)
 
 

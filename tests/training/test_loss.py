@@ -28,9 +28,9 @@ def naive(features, weight, bias, targets, smoothing):
     return -(target * log_probs).sum(), -log_probs.gather(1, targets.unsqueeze(1)).sum()
 
 
-def example(rows=37, width=12, vocab=50, dtype=torch.float32):
+def example(rows=37, width=12, vocab=50):
     features, weight, bias = torch.randn(rows, width), torch.randn(vocab, width), torch.randn(vocab)
-    return *(x.to(dtype).requires_grad_() for x in (features, weight, bias)), torch.randint(vocab, (rows,))
+    return *(x.requires_grad_() for x in (features, weight, bias)), torch.randint(vocab, (rows,))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])

@@ -25,7 +25,7 @@ from pipeline.core.schema import validate
 from pipeline.papers.config_file import Config
 from pipeline.papers.paper import SystemEntry
 from pipeline.papers.project import load_project
-from pipeline.stages import STAGES, parse
+from pipeline.stages import parse
 from reprise.cli import REPRISE
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
@@ -277,11 +277,3 @@ def test_every_path_of_a_page_exists(page):
         assert list(ROOT.glob(re.sub(r"<\w+>", "*", path))), path
     for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (folder / path).exists(), path
-
-
-@pytest.mark.parametrize("page", TEXTS)
-def test_every_stage_that_is_named_exists(page):
-    assert set(re.findall(r"python -m pipeline ([a-z][\w-]*)", TEXTS[page])) <= set(STAGES)
-    assert set(re.findall(r"`reprise ([a-z][\w-]*)|^    reprise ([a-z][\w-]*)", TEXTS[page], re.MULTILINE)) <= {
-        pair for name in REPRISE.commands for pair in ((name, ""), ("", name))
-    }
