@@ -16,14 +16,6 @@ from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.core.json_csv import read_json
 
 
-def test_local_run_ends_with_the_expected_digest_and_runs_once(new_run, launch):
-    run = new_run(steps=30, pace_s=0.01)
-    for _ in range(2):
-        launch(run).succeed()
-    assert weights_digest(run) == toy_job.expected_digest(30)
-    assert outcomes(run) == ["done"]
-
-
 def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     run = new_run(steps=30, pace_s=0.01)
     (run / "fail-at").write_text("7")

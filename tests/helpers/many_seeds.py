@@ -161,10 +161,8 @@ def judge(measured: WithLengths, claims: dict[str, dict], primary: list[str] = (
 
 def remember_files(monkeypatch) -> None:
     """Remember the files of the trainings, which every deal reads again; no deal writes to them."""
-    read = {run_folders: ["read_statistics", "loss_curve"]}
-    for module, names in {**read, record: ["read_as"]}.items():
-        for name in names:
-            monkeypatch.setattr(module, name, cache(getattr(module, name)))
+    for module, name in ((run_folders, "read_statistics"), (run_folders, "loss_curve"), (record, "read_as")):
+        monkeypatch.setattr(module, name, cache(getattr(module, name)))
 
 
 def remember_resamples(monkeypatch) -> None:

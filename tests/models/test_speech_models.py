@@ -117,15 +117,6 @@ def test_task_states_are_those_of_the_decoder_written_out(recogniser):
 
 
 @torch.no_grad()
-def test_alignments_are_distributions_over_the_utterance():
-    model, batch = AttentionRecogniser(attention_config(), VOCAB).eval(), speech([37, 9], [6, 3])
-    alignments = model.alignments(batch)
-    assert alignments.shape == (2, 7, 10)
-    torch.testing.assert_close(alignments.sum(-1), torch.ones(2, 7))
-    assert not alignments[1, :, 3:].any()
-
-
-@torch.no_grad()
 def test_language_model_step_by_step_equals_the_whole_text():
     model, batch = LanguageModel(lm_config(), VOCAB).eval(), speech([9, 9], [5, 5])
     expected = model.logits(model.hidden_states(batch.tgt_in))

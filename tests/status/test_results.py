@@ -7,16 +7,7 @@ from pathlib import Path
 
 import pytest
 from copied_project import ROOT, call, require
-from fabricated import (
-    AT_PLATEAU,
-    bleu_statistics,
-    folder_of,
-    held,
-    touch,
-    write_failure,
-    write_score,
-    write_training,
-)
+from fabricated import AT_PLATEAU, bleu_statistics, folder_of, held, touch, write_failure, write_score, write_training
 from real_project import real_project
 from warm import warm_programs
 

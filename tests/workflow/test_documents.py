@@ -252,14 +252,11 @@ def is_classified(block: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_every_block_is_of_commands_of_paths_or_of_settings(page):
+def test_every_block_is_of_commands_paths_or_valid_settings(page):
     for block in blocks(TEXTS[page]):
         assert is_classified(block), "\n".join(block)
-
-
-@pytest.mark.parametrize("page", TEXTS)
-def test_settings_blocks_in_documents_are_valid(page):
-    for block in filter(is_settings, blocks(TEXTS[page])):
+        if not is_settings(block):
+            continue
         settings = yaml.safe_load("\n".join(block))
         if set(settings) <= set(Config.model_fields):
             load_project(ROOT, settings)

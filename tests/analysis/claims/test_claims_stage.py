@@ -19,17 +19,17 @@ def test_a_claim_for_other_scales_is_not_run(project_with):
     assert claim_products(project, "weighted") == []
 
 
-PROVED = claims_of(kind="test", tests=["tests/a.py::test_b"])
+PROVED = {"kind": "test", "tests": ["tests/a.py::test_b"]}
 
 
 @pytest.mark.parametrize(("extra", "end"), [(False, ""), (True, " (Ours: the paper does not say so.)")])
 def test_a_proved_statement_names_its_test_and_if_it_is_ours(project_with, extra, end):
-    row = row_of(project_with(claims_of(kind="test", tests=["tests/a.py::test_b"], extra=extra)))
+    row = row_of(project_with(claims_of(**PROVED, extra=extra)))
     assert (row["verdict"], row["test"], row["statement"]) == ("tested", "tests/a.py::test_b", f"It is so.{end}")
 
 
 def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
-    claims, proved = order(), PROVED["claims"]["one"]
+    claims, proved = order(), claims_of(**PROVED)["claims"]["one"]
     ours = claims["claims"]["one"] | {"extra": True}
     for primary, fault in (
         (["on"], "primary: unknown name 'on'; allowed: one, three, two; did you mean 'one'"),
