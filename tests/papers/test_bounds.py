@@ -62,10 +62,13 @@ def test_size_beyond_all_use_is_refused(key, value):
         validate(TrainingConfig, SETTINGS | {key: value}, "x")
 
 
-@pytest.mark.parametrize("value", [1e300, 11, -0.1, float("inf"), float("nan")])
-def test_alpha_beyond_all_use_is_refused(value):
-    with pytest.raises(UserError, match="length_penalty: Input should be"):
-        validate(DecodingConfig, {SHORT["alpha"]: value}, "x")
+ALPHAS = (1e300, 11, -0.1, float("inf"), float("nan"))
+
+
+@pytest.mark.parametrize(("name", "value"), [*(("alpha", alpha) for alpha in ALPHAS), ("beam", 1001), ("beam", 10**8)])
+def test_search_beyond_all_use_is_refused(name, value):
+    with pytest.raises(UserError, match=f"{SHORT[name]}: Input should be"):
+        validate(DecodingConfig, {SHORT[name]: value}, "x")
 
 
 @pytest.mark.parametrize("value", [[], [1.0], [1.0, 2.0, 3.0], [1e5, 2e5], ["a"], [None], {}, "", [[], []]])

@@ -49,8 +49,3 @@ def test_decoding_is_validated_after_its_bases_are_applied():
     assert paper_decoding(known, "one", "weighed").lm_weight == 0.5
     with pytest.raises(UserError, match=r"one/paper\.yaml: decodings\.alone: .*need a language_model"):
         paper_decoding(known, "one", "alone")
-
-
-def test_a_beam_that_would_take_all_memory_is_refused():
-    with pytest.raises(UserError, match="f: beam_size: Input should be less than or equal to 1000, got 100000000"):
-        validate(DecodingConfig, {"beam_size": 100_000_000}, "f")
