@@ -13,12 +13,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
+from pipeline.data.batches.corpus_batches import AnyBatch
 from pipeline.models.layers.positions import cached_indices
 from pipeline.papers.project import Project
 from pipeline.planning.calibrate import random_batch
 from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import Recorder, ShapeGrid
+from pipeline.training.machine import autocast
 from pipeline.training.optimiser import Optimiser, Schedule
 from pipeline.training.run_model import build_run_model
 from pipeline.training.state import TrainingState
@@ -70,6 +72,16 @@ class CountedSteps(StepRunner):
             raise StopIteration
         self.counting.now, self.counting.saved = Counts(), {}
         return super().run(step, prepared, annealings)
+
+    def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
+        """Fill caches by the forward pass alone before the counted step; the optimiser needs gradients of any value."""
+        if step == STEPS - 1:
+            return super().backward(step, batch, divisor)
+        with torch.no_grad(), autocast(self.device, self.spec):
+            sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
+        for weight in self.optimiser.parameters:
+            weight.grad = torch.zeros_like(weight)
+        return torch.stack([sums.loss, sums.nll])
 
 
 def trainer_of(
