@@ -31,7 +31,7 @@ from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs
-from pipeline.planning.plan import gpu_hours, hours, notes, render
+from pipeline.planning.plan import gpu_hours, hours, notes, render, total_cells, training_cells
 from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
@@ -130,6 +130,10 @@ def test_plan_lists_only_jobs_not_done(half_done):
     left += sum(job.flops * (0.5 if job.kind == "train" else 1) for job in computing if job.run == second)
     assert operations["all"] == pytest.approx(sum(job.flops for job in computing), rel=0.01)
     assert operations["left to do"] == pytest.approx(left, rel=0.01) != operations["all"]
+    assert total_cells("all", computing, {}, lambda job: 1.0)[2] == "", "no rates are known here"
+    one = replace(next(job for job in computing if job.kind == "train"), seconds=3.6e7)
+    assert total_cells("half", [one, computing[0]], {}, lambda job: 0.5)[2] == "5,000"
+    assert training_cells(one, jobs.forecast(one.run), {})[6] == "10,000"
 
 
 @pytest.mark.parametrize(("count", "text"), [(4e-4, ""), (0.001, "0.001"), (12.34, "12.3"), (1234.6, "1,235")])

@@ -100,6 +100,12 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(groups):
     assert len(families) >= 9 and fused == {"speech_attention with fusion", "transformer with fusion"}
 
 
+def test_work_shorter_than_a_tick_of_the_clock_is_repeated(monkeypatch):
+    done = []
+    monkeypatch.setattr(calibrate, "clock", lambda device: len(done) // 4 * 0.004)
+    assert calibrate.timed(lambda: done.append(1), torch.device("cpu"), 2) == pytest.approx(0.001)
+
+
 @pytest.mark.parametrize(("seconds", "measured"), [(25, 3), (0, 1), (10**9, None)])
 def test_shapes_are_measured_within_the_time_limit_and_logged(
     project, groups, tmp_path, monkeypatch, caplog, seconds, measured
