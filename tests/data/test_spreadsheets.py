@@ -36,6 +36,11 @@ def test_tables_without_such_marks_stay_as_they_are(seed, caplog):
     assert not caplog.text
 
 
+def test_a_quotation_over_several_rows_joins_no_rows():
+    rows = [["a", '"Yes."', "1"], ["b", '"so he', "2"], ["c", 'said"', "3"], ["d", "plain", "4"]]
+    assert read_rows(["\t".join(row) for row in rows], "t.tsv") == list(enumerate(rows, start=1))
+
+
 @pytest.mark.parametrize("cell", ['"No, thanks."', '"No." '])
 def test_a_cell_in_doubt_stays_and_is_named(cell, caplog):
     rows = [["a", "b"], [cell, "c"]]

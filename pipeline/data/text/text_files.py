@@ -87,8 +87,8 @@ def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) ->
     every_cell = all(is_quoted(cell) for _, row in plain for cell in row if cell)
     if (
         whole is not None
-        and (found.certain or every_cell or any_break(whole, plain))
-        and (not found.contradicting or any_break(whole, plain))
+        and (found.certain or every_cell or any_break(plain))
+        and (not found.contradicting or any_break(plain))
     ):
         first = min([*found.certain, *found.possible])
         log.log(level, "%s: removed the quotation marks of a spreadsheet, the first on line %d", where, first)
@@ -161,7 +161,9 @@ def parsed(lines: list[str]) -> list[Row] | None:
     return filled if len({len(row) for _, row in filled}) == 1 else None
 
 
-def any_break(whole: list[Row], plain: list[Row]) -> bool:
-    """Return whether cells span lines or hold tabs: `whole` rows of quoted cells beside `plain` lines split at tabs."""
-    widths = {len(row) for _, row in plain if row != [""]}
-    return len(widths) > 1 or len(whole) < sum(row != [""] for _, row in plain)
+def any_break(plain: list[Row]) -> bool:
+    """Return whether the `plain` lines, split at tabs, differ in width, as if a cell holds a line break or tab.
+
+    Lines of equal width are rows, even if a quotation begins in one and ends in another.
+    """
+    return len({len(row) for _, row in plain if row != [""]}) > 1
