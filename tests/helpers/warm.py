@@ -13,8 +13,9 @@ from filelock import FileLock
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WORKERS = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-RUN = WORKERS or uuid4().hex
+IS_WORKER = "xdist" in sys.modules and "PYTEST_XDIST_WORKER" in os.environ
+"""True in a worker of pytest-xdist; the commands of tests inherit its environment alone."""
+RUN = os.environ["PYTEST_XDIST_TESTRUNUID"] if IS_WORKER else uuid4().hex
 
 
 @cache
@@ -26,7 +27,7 @@ def warm_programs(code: Path = ROOT) -> Path:
     Args:
         code: Project whose modules the server imports; they must not change later.
     """
-    owner = os.getppid() if WORKERS else os.getpid()
+    owner = os.getppid() if IS_WORKER else os.getpid()
     name = sha256(f"{RUN} {owner} {code}".encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir(), f"warm-{name}")
     with FileLock(f"{folder}.lock"):
