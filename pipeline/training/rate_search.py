@@ -1,7 +1,9 @@
 """Random search of a run's learning rate (Cold Fusion, section 4.3), by short trainings with its other settings."""
 
 import logging
+import os
 import random
+from functools import partial
 from math import exp, inf, log
 from pathlib import Path
 from typing import Any
@@ -48,10 +50,12 @@ def search_rate(
         options: Device, threads and checkpoint interval.
 
     Raises:
-        UserError: The range is empty; or see `train_run`.
+        UserError: The range is empty, or there are no trials; or see `train_run`.
     """
     if not 0 < lowest < highest:
         raise UserError(f"--lowest {lowest:g} --highest {highest:g}: name two numbers above 0, the lower one first")
+    if trials < 1:
+        raise UserError(f"--trials {trials}: train at least once")
     spec, rng = load_run(run / RUN_FILE), random.Random(seed)
     name = "lr_factor" if spec.training.schedule == "inverse_sqrt" else "lr"
     rows: list[dict[str, Any]] = []
@@ -59,7 +63,8 @@ def search_rate(
         rate = float(f"{exp(rng.uniform(log(lowest), log(highest))):.3g}")
         folder = out.with_name(f"{out.stem}-trials") / f"{name}-{rate:g}"
         folder.mkdir(parents=True, exist_ok=True)
-        specification.write_specification(folder, trial(spec, name, rate, steps).model_dump_json())
+        changed = trial(spec, name, rate, steps).map_folders(partial(os.path.relpath, start=folder))
+        specification.write_specification(folder, changed.model_dump_json())
         logger.info("trial %d of %d: %s %g", number, trials, name, rate)
         rows.append({name: rate, **trained(folder, options), "folder": str(folder)})
     rows.sort(key=lambda row: row["best_dev_loss"])

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import math
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import scipy.stats
 from made_records import training_config
+from run_folders import change_settings
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
@@ -157,6 +159,16 @@ def test_more_trials_keep_those_that_are_done(new_run, tmp_path, search):
     assert done.stat().st_mtime_ns == before
 
 
+def test_trials_of_a_run_with_relative_paths_find_its_corpus(new_run, copy_corpus, tmp_path, monkeypatch):
+    """Paths in `run.yaml` are relative to its own folder, and trials lie elsewhere."""
+    run = new_run()
+    change_settings(run, corpus=os.path.relpath(copy_corpus, run))
+    monkeypatch.chdir(tmp_path)
+    options = ["--lowest", "0.1", "--highest", "1", "--trials", "1", "--steps", "1", "--device", "cpu"]
+    assert main(["search-rate", "--run", run.name, *options, "--out", "tables/rates.csv"]) == 0
+    assert len(list(tmp_path.glob("tables/rates-trials/*/done.json"))) == 1
+
+
 def test_draws_are_uniform_in_their_logarithm(new_run, search, monkeypatch):
     """A Kolmogorov-Smirnov distance below 1.63 / sqrt(n), which one sample in a hundred exceeds."""
     monkeypatch.setattr(rate_search, "trained", lambda folder, options: {"best_dev_loss": 1.0, "step": 1})
@@ -178,9 +190,16 @@ def test_a_trial_that_diverges_is_last(new_run, search, monkeypatch):
     assert rows[-1]["best_dev_loss"] == "inf" and math.isfinite(float(rows[0]["best_dev_loss"]))
 
 
-def test_an_empty_range_is_refused(new_run, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("lowest", "trials", "told"),
+    [
+        ("20", "1", "--lowest 20 --highest 10: name two numbers above 0, the lower one first"),
+        ("1", "0", "--trials 0: train at least once"),
+    ],
+)
+def test_an_empty_search_is_refused(new_run, tmp_path, capsys, lowest, trials, told):
     out = tmp_path / "rates.csv"
-    options = ["--lowest", "20", "--highest", "10", "--steps", "2", "--trials", "1", "--out", str(out)]
+    options = ["--lowest", lowest, "--highest", "10", "--steps", "2", "--trials", trials, "--out", str(out)]
     assert main(["search-rate", "--run", str(new_run()), *options]) == 1
-    assert "--lowest 20 --highest 10: name two numbers above 0, the lower one first" in capsys.readouterr().err
+    assert told in capsys.readouterr().err
     assert not out.exists()
