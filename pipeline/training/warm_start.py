@@ -21,7 +21,10 @@ log = logging.getLogger(__name__)
 def log_siblings(run_folder: Path, spec: RunSpec) -> None:
     """Log the runs of the system, dataset and seed of `run_folder`, and how their settings differ from `spec`."""
     for folder in sibling_runs(run_folder):
-        differences = "; ".join(spec.differences(load_run(folder / layout.RUN_FILE))) or "the same settings"
+        try:
+            differences = "; ".join(spec.differences(load_run(folder / layout.RUN_FILE))) or "the same settings"
+        except UserError as error:  # e.g. by a version with other keys
+            differences = f"settings that cannot be read ({error})"
         log.info("another run of this system and seed is %s: there, %s", folder.name, differences)
 
 
@@ -39,15 +42,16 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
     most, patience = spec.training.max_steps, spec.training.patience or math.inf
     least = most if depends_on_length(spec) else 0
 
-    def is_shorter(other: RunSpec) -> bool:
-        training = other.training
+    def is_shorter(folder: Path) -> bool:
         try:
+            other = load_run(folder / layout.RUN_FILE)
+            training = other.training
             ends_sooner = least <= training.max_steps <= most and (training.patience or math.inf) <= patience
             return ends_sooner and key_of(other) == key_of(with_length(spec, training.max_steps, training.patience))
         except UserError:
-            return False  # its corpus is gone
+            return False  # its corpus is gone, or its settings cannot be read
 
-    found = [folder for folder in sibling_runs(run_folder) if is_shorter(load_run(folder / layout.RUN_FILE))]
+    found = filter(is_shorter, sibling_runs(run_folder))
     return sorted(found, key=lambda folder: -max((n for n, _ in numbered(folder / "checkpoints", RESUME)), default=0))
 
 

@@ -160,6 +160,15 @@ def test_a_run_that_differs_otherwise_is_named_and_left_alone(train, train_longe
     assert FIRST in line and f"{key} is" in line and "max_steps is 1 (here 2)" in line
 
 
+def test_a_run_with_unreadable_settings_stops_no_other(new_run, train_longer, caplog):
+    """Another version may have written it."""
+    caplog.set_level("INFO")
+    change_settings(new_run(FIRST), training={"of_another_version": 1})
+    _, steps = train_longer(max_steps=2)
+    assert steps == [0, 1]
+    assert "training.of_another_version: unknown key" in caplog.text
+
+
 def test_warm_start_is_off_if_the_schedule_depends_on_length(finished, train_longer):
     finished(FIRST, architecture="weighted_transformer", max_steps=8)
     _, steps = train_longer(architecture="weighted_transformer", max_steps=9)
