@@ -3,6 +3,7 @@
 import gzip
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import soundfile
 from made_archives import entry, hard_link, pack, symbolic_link, tar
 from own_speech import RATE, record
 
+from pipeline.core import disk
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
@@ -187,6 +189,15 @@ def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
     unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
     assert (tmp_path / "out/R/a.wav").read_bytes() == b"new"
     assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
+
+
+def test_unpacked_recordings_need_no_space_again(tmp_path, monkeypatch):
+    (tmp_path / "r.tar").write_bytes(pack([("R/a.wav", b"x" * 90_000)], "tar"))
+    unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: SimpleNamespace(free=disk.SPARE_BYTES + 20_000))
+    unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
+    with pytest.raises(UserError, match=r"the recordings of r\.tar will need"):
+        unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "another")
 
 
 def test_the_last_of_two_texts_of_one_name_is_read(tmp_path, caplog):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bad_server import CONTENT, SHA256
@@ -11,6 +12,7 @@ from made_archives import pack
 from time_limit import within
 from toy_corpus import download_record, one_part
 
+from pipeline.core import disk
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, Source
@@ -82,6 +84,14 @@ def test_all_missing_files_are_listed_at_once(server, tmp_path):
     with pytest.raises(UserError, match=r"(?s)2 of 3 files are missing.*a\.gz: .*c\.gz: .*`mirror:`") as raised:
         fetch_all(dataset, tmp_path, None)
     assert "b.gz: " not in str(raised.value)
+
+
+def test_an_interrupted_download_needs_space_for_the_rest(server, tmp_path, monkeypatch):
+    (tmp_path / "a.bin.part").write_bytes(CONTENT[:-50])
+    sources = {"a.bin": source(f"{server.url}/good", bytes=len(CONTENT))}
+    dataset = toy_download({"a.bin": CONTENT}).model_copy(update={"sources": sources})
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: SimpleNamespace(free=disk.SPARE_BYTES + 100))
+    assert fetch_all(dataset, tmp_path, None)["a.bin"].read_bytes() == CONTENT
 
 
 def toy_download(files: dict[str, bytes], url: str = "http://127.0.0.1:9/none", splits: dict | None = None):

@@ -91,12 +91,12 @@ def fetch_all(dataset: datasets.AnyDataset, downloads: Path, mirror: str | None)
         UserError: Some files could not be fetched; the message lists each with the reason.
     """
     sources, found, missing = datasets.sources_of(dataset), {}, []
-    absent = (
-        source
+    to_receive = sum(
+        max(0, (source.bytes or 0) - transfer.received_bytes(downloads / name))
         for name, source in sources.items()
         if not any(map(Path.exists, local_paths(name, source, downloads, mirror)))
     )
-    require_space(downloads, sum(source.bytes or 0 for source in absent), f"fetching {dataset.name}")
+    require_space(downloads, to_receive, f"fetching {dataset.name}")
     for name, source in sources.items():
         try:
             found[name] = fetch(name, source, downloads, mirror)

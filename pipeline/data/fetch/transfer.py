@@ -64,7 +64,7 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
         DownloadError: This address does not yield the file.
         UserError: The disk is full or not writable.
     """
-    part = target.with_name(f"{target.name}.part")
+    part = part_of(target)
     with write_errors(target), locked_part_file(part) as file:
         if target.exists() and mismatch(target, known_hash) is None:  # another process was faster
             part.unlink()
@@ -76,6 +76,17 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
         os.replace(part, target)
         sync_folder(target.parent)
     return target
+
+
+def part_of(target: Path) -> Path:
+    """Return the file that holds the bytes of `target` received so far."""
+    return target.with_name(f"{target.name}.part")
+
+
+def received_bytes(target: Path) -> int:
+    """Return the number of bytes of `target` that an interrupted download left."""
+    part = part_of(target)
+    return part.stat().st_size if part.exists() else 0
 
 
 @contextlib.contextmanager

@@ -120,7 +120,8 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
     def wanted(name: str) -> bool:
         return name.endswith(suffixes) and any(fnmatch(name, pattern) for pattern in patterns)
 
-    require_space(folder, archive.stat().st_size, f"the recordings of {archive.name}")
+    unpacked = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    require_space(folder, archive.stat().st_size - unpacked, f"the recordings of {archive.name}")
     read: set[str] = set()
     for name, size, content in members(archive, wanted):
         path, is_another = folder / name, name in read
