@@ -112,12 +112,14 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
 def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
     """Return whether a row has all its required numbers: `run`, or why not; `cited` if it is not ours to run.
 
-    A row is `incomplete` if it has some of them, or if some of its runs are trained.
+    If none is required, all its numbers are. A row is `incomplete` if it has some of them, or if some of its runs are
+    trained.
     """
     row = table.rows[index]
     if not is_ours(row):
         return CITED
-    wanted = {name: cell for name, cell in table.cells.items() if cell.required and cell.systems(row)}
+    every = {name: cell for name, cell in table.cells.items() if cell.systems(row)}
+    wanted = {name: cell for name, cell in every.items() if cell.required} or every
     found = [bool(cells[name]["ours"][index]) for name in wanted]
     if all(found):
         return "run"

@@ -29,7 +29,8 @@ def show(*, project: ProjectOptions, paper: str | None = None, table: str | None
         reprise show --paper weighted --table table2
         reprise show --paper weighted --table claims
 
-    Reads what `table` and `claims` read, and writes nothing. --wide shows all that the Markdown twin does.
+    Reads what `table` and `claims` read, and writes nothing. --wide shows all that the Markdown twin does,
+    as a table without scores always does.
 
     Args:
         project: The project and its settings.
@@ -66,7 +67,7 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
         file = project.layout.results / paper / f"{table}.md"
         raise UserError(f"--table {table}: is no table of scores; `{snakemake_command(project, file)}` writes {file}")
     filled = fill(project, paper, table)
-    if wide:
+    if wide or not any(isinstance(cell, ScoreCell) for cell in filled.entry.cells.values()):
         print(render(project, paper, table, filled))
         return
     print(title)

@@ -9,7 +9,7 @@ from real_project import real_project
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.report.filled_table import fill
 from reprise.__main__ import main
-from reprise.cli.show import WIDTH, narrow
+from reprise.cli.show import WIDTH, narrow, show_table
 
 
 def tables():
@@ -92,6 +92,19 @@ def test_a_trained_row_without_a_score_is_not_called_not_run(project, tmp_path, 
     assert fill(project, "weighted", "table2").runs["status"][1] == "not scored"
     assert show(tmp_path) == 0
     assert "9 not run, 1 not scored" in capsys.readouterr().out
+
+
+def test_table_without_scores_shows_its_columns_and_states(project, capsys):
+    paper, run = project.papers["weighted"], project.runs_of("weighted", "C", "wmt14-en-de")[0]
+    entry, name = paper.tables["table2"], "parameters_here"
+    entry = entry.model_copy(update={"cells": {name: entry.cells[name]}})
+    project.papers["weighted"] = paper.model_copy(update={"tables": {"table2": entry}})
+    write_training(project, run, [2.0], [2.0])
+    show_table(project, "weighted", "table2", wide=False)
+    lines = capsys.readouterr().out.split("\n")
+    header, _, *rows = ([cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|"))
+    found = [(row[header.index(f"{name} ours")], row[header.index("status")]) for row in rows]
+    assert found == [("", "not run"), ("1", "run"), *8 * [("", "not run")]]
 
 
 def test_a_table_of_another_scale_is_answered_with_that_scale(tmp_path, capsys):
