@@ -9,6 +9,7 @@ from real_project import real_project
 
 from pipeline.analysis.view import PaperView, Term
 from pipeline.papers.project import Project
+from pipeline.report.filled_table import fill
 from pipeline.report.labels import Labels, with_minus
 from pipeline.report.site.charts import Axis, heat
 from pipeline.report.site.overview import printed_number
@@ -16,7 +17,7 @@ from pipeline.report.site.pages import Pages, breaking
 from pipeline.report.site.papers import NOT_TESTED
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
-from pipeline.report.site.tables import shown_interval
+from pipeline.report.site.tables import shown_interval, shown_table
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,19 @@ def test_dash_of_an_interval_is_never_beside_a_sign(ends, shown):
 def test_long_name_breaks_but_a_number_does_not():
     assert breaking("model.d_model") == "model.<wbr>d_<wbr>model"
     assert breaking("0.70710678") == "0.70710678"
+
+
+def test_setting_that_a_model_lacks_stands_as_printed(project):
+    """A recurrent model has no heads."""
+    paper, rows = project.papers["multichannel"], project.printed["multichannel"]["table1"]
+    entry = paper.tables["table1"].model_copy(update={"settings": ["h"]})
+    project.papers["multichannel"] = paper.model_copy(update={"tables": {"table1": entry}})
+    project.printed["multichannel"]["table1"] = [row | {"h": "8"} for row in rows]
+    filled = fill(project, "multichannel", "table1")
+    shown = shown_table(SiteData(project, False), "multichannel", "table1", filled)
+    assert {row["system"]: found.settings for row, found in zip(rows, shown.rows, strict=True)} == {
+        row["system"]: ["4 (8 printed)" if row["system"] == "T2T" else "8"] for row in rows
+    }
 
 
 def test_claim_of_another_scale_is_not_called_not_run(site):

@@ -267,7 +267,8 @@ def settings(site: SiteData, filled: FilledTable, index: int, runs: list[RunId])
         text, key = row[symbol], SYMBOLS.get(symbol)
         if text and key and runs:
             section, _, name = key.partition(".")
-            here, printed = (getattr(getattr(site.spec(runs[0], printed), section), name) for printed in (False, True))
+            specs = (site.spec(runs[0], printed) for printed in (False, True))
+            here, printed = (getattr(getattr(spec, section), name, None) for spec in specs)
             if is_number(text) and printed is not None and float(printed) == float(text) and here != printed:
                 text = f"{here} ({text} printed)"
         found.append(text)
