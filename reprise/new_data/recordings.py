@@ -77,7 +77,9 @@ def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utte
     seconds = number_of(row["seconds"], f"{where}: seconds") if row.get("seconds") else left
     if not seconds:
         raise UserError(f"{where}: has no sound")
-    if seconds > left + 0.02 or left <= 0:  # two frames: tables round
+    if start and left <= 0:
+        raise UserError(f"{where}: starts at {start:g} s, but {audio} has {left + start:.2f} s")
+    if seconds > left + 0.02:  # two frames: tables round
         raise UserError(f"{where}: ends {seconds - left:.2f} s after {audio} does")
     return Utterance(audio, row["text"].strip(), row.get("speaker") or UNNAMED, domain, seconds, start)
 

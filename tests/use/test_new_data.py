@@ -184,6 +184,7 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
         (["--recordings", "audio/0-0.wav"], "; name a table in UTF-8 with the columns audio and text"),
         (["--recordings", "short.tsv"], "missing: text"),
         (["--recordings", "late.tsv"], "line 2: ends 0.50 s after"),
+        (["--recordings", "beyond.tsv"], "line 2: starts at 9 s, but audio/0-0.wav has 0.50 s"),
         (["--recordings", "gone.tsv"], "line 4: x.wav does not exist"),
         (["--recordings", "wide.tsv"], "line 2: 3 fields, the first line names 2 columns"),
         (["--recordings", "silent.tsv"], "line 2: has no sound"),
@@ -200,6 +201,7 @@ def test_data_faults_are_one_line_errors_and_write_nothing(root, refused, caplog
     (root / "gone.tsv").write_text("audio\ttext\n\n\nx.wav\thello\n")
     (root / "wide.tsv").write_text("audio\ttext\naudio/0-0.wav\thello\tyou\n")
     (root / "silent.tsv").write_text("audio\ttext\tseconds\naudio/0-0.wav\thello\t0\n")
+    (root / "beyond.tsv").write_text("audio\ttext\tstart\naudio/0-0.wav\thello\t9\n")
     (root / "late.tsv").write_text("audio\ttext\tseconds\naudio/0-0.wav\thello\t1\n")
     assert message in refused("new", "dataset", "mine", *words) and not caplog.messages
     assert not (root / "workflow/datasets/mine.yaml").exists()
