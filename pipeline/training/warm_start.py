@@ -11,8 +11,10 @@ from torch import Tensor
 from pipeline.config import RunSpec, load_run, sibling_runs
 from pipeline.core import disk, files, layout
 from pipeline.core.errors import UserError
+from pipeline.core.records.training import RollBack
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.specification import RESUME, WEIGHTS, DamagedFileError, key_of, numbered, run_key
+from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 log = logging.getLogger(__name__)
@@ -76,7 +78,8 @@ def continue_from(checkpoints: Checkpoints, shorter: Path, other_schedule: bool 
     for step, path in reversed(numbered(shorter / "checkpoints", RESUME)):
         try:
             tensors, metadata = read_of_run(path, key)
-            for kept in kept_steps(shorter, step)[-checkpoints.keep :]:
+            returned = TrainingState.from_dict(metadata["state"]).returned
+            for kept in kept_steps(shorter, step, returned)[-checkpoints.keep :]:
                 weights, _ = read_of_run(shorter / "checkpoints" / f"step-{kept}.{WEIGHTS}", key)
                 write_tensor_file(checkpoints.weights_path(kept), weights, {"key": checkpoints.key, "step": kept})
         except DamagedFileError as error:
@@ -105,13 +108,17 @@ def read_of_run(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]
     return tensors, metadata
 
 
-def kept_steps(shorter: Path, last: int) -> list[int]:
+def kept_steps(shorter: Path, last: int, returned: RollBack | None) -> list[int]:
     """Return the steps, up to the `last`, whose weights a `shorter` run kept and a longer one would keep.
 
-    If the shorter run ended between two kept steps, its final weights took the place of the oldest.
+    If the shorter run ended between two kept steps, its final weights took the place of the oldest. If it `returned`
+    to good weights, those that it gave up are gone, and earlier ones may have been pruned to make place for them.
     """
     training = load_run(shorter / layout.RUN_FILE).training
     steps = list(range(training.checkpoint_every, last + 1, training.checkpoint_every))
+    if returned:
+        there = {step for step, _ in numbered(shorter / "checkpoints", WEIGHTS)}
+        steps = [step for step in steps if step in there or step >= returned.at]
     return steps[max(0, len(steps) - training.keep_checkpoints + bool(last % training.checkpoint_every)) :]
 
 

@@ -288,6 +288,19 @@ def test_diverged_finite_weights_are_rolled_back_and_not_kept(train, explode, ca
         assert all(tensor.abs().max() < 100 for tensor in load_file(path).values())
 
 
+def test_a_training_that_rolled_back_can_be_extended(train, explode, outcome):
+    """It keeps no weights of steps 12, 16 and 20, which it gave up, and had pruned those of step 4 before."""
+    explode(13)
+    settings = SETTINGS | {"validate_every": 11, "keep_checkpoints": 3}
+    at_once = train("at-once", **settings | {"max_steps": 28})
+    shorter = train("seed1-00000001", **settings)
+    assert read_json(shorter / "done.json")["returned"] == {"at": 22, "to": 8}
+    assert [step for step, _ in weight_files(shorter)] == [8, 24]
+    longer = train("seed1-00000002", **settings | {"max_steps": 28})
+    assert read_json(longer / "cost.json")["starts"][-1]["steps"] == 28 - 24
+    assert outcome(longer) == outcome(at_once)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e27, float("inf")], ids=["absurd", "infinite"])
 def test_training_killed_at_random_rolls_back_once_to_same_bytes(new_run, train, explode, outcome, monkeypatch, factor):
