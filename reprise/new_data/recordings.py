@@ -17,6 +17,7 @@ from typing import Any
 import soundfile
 
 from pipeline.core.errors import UserError
+from pipeline.data.speech.audio import UNKNOWN_FRAMES
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.data.text.checks import comparison_key
 from pipeline.data.text.text_files import read_rows
@@ -88,7 +89,7 @@ def seconds_of(audio: Path, where: str) -> float:
     """Return the length of an `audio` file, named at `where` in the table, in seconds.
 
     Raises:
-        UserError: It is not readable or not mono.
+        UserError: It is not readable, does not state its length, or is not mono.
     """
     refuse_pipe(audio)
     try:
@@ -96,6 +97,8 @@ def seconds_of(audio: Path, where: str) -> float:
     except (soundfile.SoundFileError, OSError) as error:
         fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(audio) else "does not exist"
         raise UserError(f"{where}: {audio} {fault}") from error
+    if found.frames == UNKNOWN_FRAMES:
+        raise UserError(f"{where}: {audio} does not state its length, as if written to a pipe; convert it to WAV")
     if found.channels > 1:
         raise UserError(f"{where}: {audio} has {found.channels} channels; keep one of them: sox IN.wav OUT.wav remix 1")
     return found.duration

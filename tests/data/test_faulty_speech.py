@@ -16,6 +16,7 @@ from pipeline.data.sequence_store import FEATURES, FrameStore
 from pipeline.data.speech.audio import RejectedError, fault_of, read_audio, seconds_of
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance
+from reprise.new_data.recordings import read_table
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,19 @@ def listed(folder: Path, **splits: list[tuple[str, float]]) -> dict[str, Path]:
         return Utterance(write_noise(folder / name, 1.0), "a", "me", "x", 0.5, start)
 
     return write_manifests(folder, **{split: [utterance(*row) for row in rows] for split, rows in splits.items()})
+
+
+def test_flac_written_to_a_pipe_is_named(tmp_path):
+    write_noise(tmp_path / "a.flac", 1.0)
+    content = bytearray((tmp_path / "a.flac").read_bytes())
+    content[21] &= 0xF0  # RFC 9639, 8.2: 36 bits up to byte 26 are the number of samples, 0 = unknown
+    content[22:26] = bytes(4)
+    (tmp_path / "a.flac").write_bytes(content)
+    assert seconds_of(tmp_path / "a.flac") == 0
+    assert fault_of(tmp_path / "a.flac") == "FLAC audio without its length, to be converted"
+    (tmp_path / "t.tsv").write_text("audio\ttext\na.flac\thello\n")
+    with pytest.raises(UserError, match=r"t\.tsv: line 2: .*a\.flac does not state its length"):
+        read_table(tmp_path / "t.tsv", "mine")
 
 
 def test_repeated_utterance_is_left_out_and_counted(tmp_path):

@@ -25,6 +25,11 @@ LOUDEST = 8.0
 LARGEST_OF_8_BITS = 2.0**7
 """Recordings in 16-bit units are seldom so quiet: 8-bit units are likelier."""
 
+UNKNOWN_FRAMES = (1 << 63) - 1
+"""Number of frames that the library gives for a file which does not state it."""
+SAMPLES_OF_FLAC = (1 << 36) - 1
+"""Bits of the number of samples in the second word of a FLAC file's description."""
+
 
 class RejectedError(Exception):
     """An utterance that can't be used; the message is the reason under which it is counted."""
@@ -132,8 +137,15 @@ def fault_of(path: Path) -> str:
         return "missing audio"
     with open(path, "rb") as file:
         header = file.read(1024)
-    shortened = header.startswith(b"NIST_1A") and b"shorten" in header
-    return "SPHERE audio compressed by shorten, to be converted" if shortened else "unreadable audio"
+    if header.startswith(b"NIST_1A") and b"shorten" in header:
+        return "SPHERE audio compressed by shorten, to be converted"
+    return "FLAC audio without its length, to be converted" if lacks_length(header) else "unreadable audio"
+
+
+def lacks_length(header: bytes) -> bool:
+    """Return whether a `header` is of a FLAC file that was written to a pipe, whose number of samples is 0."""
+    described = header[18:26]  # rate, channels, bits and number of samples
+    return header.startswith(b"fLaC") and len(described) == 8 and not int.from_bytes(described) & SAMPLES_OF_FLAC
 
 
 def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
@@ -150,6 +162,7 @@ def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
 def seconds_of(audio: Path) -> float:
     """Return the length of a file in seconds; 0 if it can't be read, which the stage `features` reports."""
     try:
-        return decoded(audio, lambda source: soundfile.info(source).duration)
+        found = decoded(audio, soundfile.info)
+        return 0.0 if found.frames == UNKNOWN_FRAMES else found.duration
     except (soundfile.SoundFileError, FileNotFoundError):
         return 0.0
