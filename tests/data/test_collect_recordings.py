@@ -56,7 +56,7 @@ def test_librispeech_is_listed_by_its_transcripts(tmp_path):
     for reader, split in enumerate(splits.values(), start=7):
         folder = f"LibriSpeech/{split}/{reader}/1"
         members |= {f"{folder}/{reader}-1-000{number}.flac": audio(0.5 + number / 4) for number in range(2)}
-        members[f"{folder}/{reader}-1.trans.txt"] = f"{reader}-1-0000 FIRST LINE\n{reader}-1-0001 SECOND\n"
+        members[f"{folder}/{reader}-1.trans.txt"] = f"{reader}-1-0000 FIRST\tLINE\n{reader}-1-0001 SECOND\n"
     path = archive(tmp_path / "libri.tar.gz", members)
     parts = {split: [{"source": "libri.tar.gz", "members": f"LibriSpeech/{name}/*"}] for split, name in splits.items()}
     listed = collected(tmp_path, "librispeech", parts, {"libri.tar.gz": path})["dev"]

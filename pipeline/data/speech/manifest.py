@@ -52,7 +52,7 @@ def manifest_path(corpus: Path, split: str) -> Path:
 
 
 def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
-    """Write `utterances` to the manifest `path`, with paths relative to its folder, and return their number."""
+    """Write `utterances`, tabs in texts as spaces, to `path`, from where their audio is named; return their number."""
     count = 0
     with atomic_write(path) as file:
         file.write("\t".join(COLUMNS) + "\n")
@@ -61,7 +61,7 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
             audio = os.path.relpath(utterance.audio, path.parent)
             fields = (
                 audio,
-                utterance.text,
+                utterance.text.replace("\t", " "),
                 utterance.speaker,
                 utterance.domain,
                 f"{utterance.seconds:.6f}",
