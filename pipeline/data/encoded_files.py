@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 NETWORK = ("nfs", "lustre", "beegfs", "gpfs", "ceph", "fuse", "cifs", "smb", "afs", "pvfs", "orangefs", "wekafs", "9p")
 IN_MEMORY = ("tmpfs", "ramfs")
 CHUNK = 16 << 20
+MOUNTS = Path("/proc/mounts")
+OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 NOISE_STEM = "noise"
 """Stem of the store of noises in the folder of an encoded speech corpus."""
 
@@ -155,8 +158,13 @@ def read_through(path: Path) -> None:
 def file_system(path: Path) -> str:
     """Return the type of the file system that holds `path`, such as `ext4` or `nfs4`; empty if unknown."""
     try:
-        lines = Path("/proc/mounts").read_text().splitlines()
+        lines = MOUNTS.read_bytes().splitlines()
     except OSError:
         return ""
-    mounts = {Path(fields[1]): fields[2] for line in lines if len(fields := line.split()) > 2}
+    mounts = {mounted_at(fields[1]): fields[2].decode() for line in lines if len(fields := line.split()) > 2}
     return next((mounts[above] for above in (path.resolve(), *path.resolve().parents) if above in mounts), "")
+
+
+def mounted_at(field: bytes) -> Path:
+    """Return the path in a `field` of `MOUNTS`, in which spaces and backslashes are octal numbers after a backslash."""
+    return Path(os.fsdecode(OCTAL.sub(lambda found: bytes([int(found[1], 8)]), field)))

@@ -213,3 +213,14 @@ def test_staging_copies_nothing_on_a_local_disk(tmp_path, monkeypatch):
 def test_the_type_of_a_file_system_is_that_of_the_nearest_mount():
     assert file_system(Path("/proc/self/status")) == "proc"
     assert file_system(Path(os.sep)) != "proc"
+
+
+def test_mounts_are_known_by_any_name(tmp_path, monkeypatch):
+    """proc(5) writes a space as an octal number and other bytes as they are, here Latin-1."""
+    listed = os.fsencode(tmp_path)
+    rows = [b"server:/a " + listed + rb"/my\040disk nfs4 rw 0 0", b"b " + listed + b"/d\xe9j\xe0 lustre rw 0 0"]
+    (tmp_path / "mounts").write_bytes(b"\n".join(rows))
+    monkeypatch.setattr(encoded_files, "MOUNTS", tmp_path / "mounts")
+    assert file_system(tmp_path / "my disk/file") == "nfs4"
+    assert file_system(tmp_path / os.fsdecode(b"d\xe9j\xe0/file")) == "lustre"
+    assert file_system(tmp_path / "my") == ""
