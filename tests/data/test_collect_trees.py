@@ -173,3 +173,9 @@ def test_sources_are_those_that_splits_name(tmp_path):
 def test_pattern_of_too_many_files_is_refused(pattern):
     with pytest.raises(UserError, match="matches more than 100,000 files"):
         expand_numbers(f"wsj_{pattern}.mrg")
+
+
+def test_pattern_that_counts_down_is_refused():
+    assert expand_numbers("{7..7}") == ["7"]
+    with pytest.raises(UserError, match="matches no file, as 0299 is above 0200"):
+        expand_numbers("wsj_{0299..0200}.mrg")

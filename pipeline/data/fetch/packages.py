@@ -69,12 +69,16 @@ def expand_numbers(pattern: str) -> list[str]:
     """Return the names that a pattern stands for: three for `wsj_{0200..0202}.mrg`, with numbers as wide as the first.
 
     Raises:
-        UserError: It stands for too many files.
+        UserError: It stands for too many files, or for none.
     """
     if not (found := NUMBERS.search(pattern)):
         return [pattern]
     first, last = found.groups()
     if len(first) > 9 or len(last) > 9 or int(last) - int(first) >= MOST_FILES:
         raise UserError(f"{shown(pattern)}: matches more than {MOST_FILES:,} files; correct it in the dataset file")
+    if int(last) < int(first):
+        raise UserError(
+            f"{shown(pattern)}: matches no file, as {first} is above {last}; correct it in the dataset file"
+        )
     head, tail = pattern[: found.start()], pattern[found.end() :]
     return [f"{head}{number:0{len(first)}}{tail}" for number in range(int(first), int(last) + 1)]
