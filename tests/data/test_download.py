@@ -78,6 +78,14 @@ def test_a_damaged_mirror_file_is_reported_and_not_used(server, tmp_path, known,
         fetch("a.bin", source(f"{server.url}/missing", **known), tmp_path / "downloads", str(tmp_path))
 
 
+def test_a_folder_in_place_of_a_mirror_file_is_not_used(server, tmp_path):
+    (tmp_path / "mirror/a.bin").mkdir(parents=True)
+    wanted, missing = source(f"{server.url}/good"), source(f"{server.url}/missing")
+    with pytest.raises(UserError, match=r"mirror/a\.bin: Is a directory; .*/missing: status 404"):
+        fetch("a.bin", missing, tmp_path / "downloads", str(tmp_path / "mirror"))
+    assert fetch("a.bin", wanted, tmp_path / "downloads", str(tmp_path / "mirror")).read_bytes() == CONTENT
+
+
 def test_all_missing_files_are_listed_at_once(server, tmp_path):
     dataset = toy_download({"a.gz": b"", "b.gz": b"", "c.gz": b""}, server.url + "/missing")
     (tmp_path / "b.gz").write_bytes(b"")

@@ -160,7 +160,10 @@ def fault_of(path: Path, source: datasets.Source, downloads: Path) -> str | None
     """Return what is wrong with a local `path` of a `source`, or None; notes in `downloads` spare hashing it."""
     if (fault := wrong_size(path, source)) or is_noted(path, source, downloads):
         return fault
-    fault = transfer.mismatch(path, source.known_hash)
+    try:
+        fault = transfer.mismatch(path, source.known_hash)
+    except (IsADirectoryError, PermissionError) as error:
+        return error.strerror
     if fault is None:
         note_verified(path, source, downloads)
     return fault
