@@ -30,18 +30,22 @@ def warm_programs(code: Path = ROOT) -> Path:
     owner = os.getppid() if IS_WORKER else os.getpid()
     name = sha256(f"{RUN} {owner} {code}".encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir(), f"warm-{name}")
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not (folder / "socket").exists():  # nobody has, or its start failed
             start_server(folder, code, owner)
     return folder
 
 
 def start_server(folder: Path, code: Path, owner: int) -> None:
-    """Start a server that ends, and removes its folder, when the process `owner` has ended."""
-    folder.mkdir()
+    """Start a server that ends, and removes its folder, when the process `owner` has ended.
+
+    It has a session of its own, so that an interrupt from the terminal does not end it before.
+    """
     script = f"#!{sys.executable} -ISs\n" + (HERE / "warm_client.py").read_text(encoding="utf-8")
     for name in ("python", "snakemake", "reprise"):
         (folder / name).write_text(script, encoding="utf-8")
         (folder / name).chmod(0o755)
     command = [sys.executable, HERE / "warm_server.py", folder / "socket", str(owner)]
-    subprocess.run(command, env=os.environ | {"PYTHONPATH": str(code)}, stdin=subprocess.DEVNULL, check=True)
+    environment = os.environ | {"PYTHONPATH": str(code)}
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=True)

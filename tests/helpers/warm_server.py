@@ -46,6 +46,7 @@ PRELOADED = (
 
 def main(address: str, owner: int) -> None:
     """Import what commands need, then fork one process a connection until the owner ends."""
+    life = os.pidfd_open(owner)  # before the imports, as the owner may end during them
     try:
         preload()
         load_once()
@@ -57,11 +58,10 @@ def main(address: str, owner: int) -> None:
         listener.bind(address)
         listener.listen(64)
         ready.register(listener, selectors.EVENT_READ)
-        ready.register(os.pidfd_open(owner), selectors.EVENT_READ)
+        ready.register(life, selectors.EVENT_READ)
         if not os.fork():
             serve(listener, ready)
             shutil.rmtree(Path(address).parent)
-            Path(f"{Path(address).parent}.lock").unlink()
         os._exit(0)
 
 
@@ -121,8 +121,8 @@ def fork_command(client: socket.socket) -> int:
     header, streams, _, _ = socket.recv_fds(client, 8, 3)
     size = int.from_bytes(header, "big")
     order = b""
-    while len(order) < size:
-        order += client.recv(size - len(order))
+    while len(order) < size and (part := client.recv(size - len(order))):  # else it has died meanwhile
+        order += part
     if pid := os.fork():
         with contextlib.suppress(OSError):
             client.sendall(f"{pid}\n".encode())
