@@ -89,9 +89,12 @@ def test_an_error_of_somebody_else_is_not_blamed_on_the_disk(tmp_path):
 
 def test_temporary_file_of_a_killed_write_is_removed_by_the_next(tmp_path):
     if (child := os.fork()) == 0:
-        with atomic_write(tmp_path / "big"):
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
+        try:
+            with atomic_write(tmp_path / "big"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert len(os.listdir(tmp_path)) == 1
     files.remove_orphans.cache_clear()
     with atomic_write(tmp_path / "other") as handle:
