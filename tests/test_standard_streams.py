@@ -12,6 +12,8 @@ import pytest
 
 from pipeline.__main__ import as_lines
 from pipeline.core.digests import ROOT
+from pipeline.core.errors import UserError
+from reprise.cli.decode import chunks_of_input
 
 SHOW = f"{sys.executable} -m reprise show --paper weighted --table table2"
 
@@ -33,6 +35,12 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
 def test_an_output_that_cannot_be_written_ends_in_one_line(end, error):
     done = shell(f"{SHOW} {end}")
     assert done.returncode == 1 and re.fullmatch(error, done.stderr.decode())
+
+
+def test_closed_input_ends_in_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UserError, match="standard input is closed; name a file"):
+        next(chunks_of_input())
 
 
 @pytest.mark.slow

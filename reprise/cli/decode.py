@@ -133,7 +133,13 @@ def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
 
 
 def chunks_of_input() -> Iterator[list[str]]:
-    """Yield the whole lines that standard input has ready: one from a keyboard, many from a pipe."""
+    """Yield the whole lines that standard input has ready: one from a keyboard, many from a pipe.
+
+    Raises:
+        UserError: It is closed, or a line can't be read.
+    """
+    if sys.stdin is None:
+        raise UserError("standard input is closed; name a file, or redirect one with `< FILE`")
     rest, read = b"", 0
     while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
         *lines, rest = (rest + new).split(b"\n")
