@@ -1,5 +1,6 @@
 """Files made from the templates of workflow/scaffold: datasets, papers and model cards."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -116,7 +117,14 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
     tags = "\n".join(hub_tags(record))
     terms = {name: literal(getattr(record, name)) for name in ("title", "licence", "citation")}
     return fill_template(
-        template, it=record, tags=tags, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms
+        template,
+        it=record,
+        tags=tags,
+        folder=shlex.quote(folder),
+        verb=verb,
+        scores=scores,
+        may_be_passed_on=passed,
+        **terms,
     )
 
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -132,4 +133,5 @@ def test_card_begins_with_what_the_hub_searches_by(tmp_path, prepared, task, lan
     assert (facts["library_name"], facts.get("pipeline_tag"), facts["language"]) == ("reprise", task, languages)
     assert facts["tags"] == ["transformer", "attention"] and text.startswith("# toy") and "It may be passed on" in text
     restricted = record.model_copy(update={"redistributable": False})
-    assert "It may not be passed on" in model_card(ROOT, restricted, "model")
+    card = model_card(ROOT, restricted, "my model")
+    assert "It may not be passed on" in card and re.search(r"    reprise \w+ 'my model' FILE\n", card)
