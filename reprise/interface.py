@@ -108,8 +108,8 @@ def warn_of_missing(project: Project, paper: str, frame: DataFrame) -> DataFrame
 
 
 def with_numbers(frame: DataFrame) -> DataFrame:
-    """Convert columns that hold only numbers; empty cells become NaN."""
+    """Convert columns that hold only numbers; empty cells become NaN. A commit stays text, even one of digits alone."""
     filled = frame.replace("", np.nan)
     numbers = filled.apply(to_numeric, errors="coerce")
-    whole = numbers.notna().sum() == filled.notna().sum()
+    whole = (numbers.notna().sum() == filled.notna().sum()) & (frame.columns != "commit")
     return filled.assign(**{str(name): numbers[name] for name in frame.columns[whole]})
