@@ -97,8 +97,10 @@ class Pages:
             self.write(f"assets/{asset.name}", asset.read_bytes())
 
     def remove_others(self) -> None:
-        """Remove the files of an earlier site that this one does not have."""
+        """Remove the files of an earlier site that this one does not have, but nothing hidden, such as a `.git`."""
         for path in sorted(self.out.rglob("*"), reverse=True):
+            if path.relative_to(self.out).parts[0].startswith("."):
+                continue
             if path.is_file() and path not in self.written:
                 path.unlink()
             elif path.is_dir() and not any(path.iterdir()):
