@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fabricated import bleu_statistics, write_score
+from fabricated import bleu_statistics, perplexity_statistics, write_score
 from real_project import real_project
 
 from pipeline.core.artifacts import Score
@@ -49,6 +49,15 @@ def test_row_of_several_decodings_is_compared_by_their_mean(project):
         expected([learnt], [*drawn.values()]), abs=1e-4
     )
     assert pair["difference"] == pytest.approx(float(found[0]["score"]) - float(found[1]["score"]), abs=0.011)
+
+
+def test_rows_without_outputs_link_to_none(project):
+    """Perplexities need no translation."""
+    for system in ("base", "A1"):
+        (run,) = project.runs_of("attention", system, "wmt14-en-de")
+        write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(1.0))
+    found, _ = scored(project, "attention", "table3", "ppl")
+    assert [side["outputs"] for side in found] == ["", ""]
 
 
 def test_mean_over_test_sets_is_compared_only_to_the_same_sets(project):

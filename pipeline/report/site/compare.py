@@ -14,6 +14,7 @@ from pipeline.metrics.metric import compare_resamples
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import metric_title, output_name, report_title, short_title
 from pipeline.report.site.charts import curves
+from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.runs import flat
 from pipeline.report.site.site_data import SiteData, run_page
@@ -63,7 +64,7 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
                 "system": f"{run.paper}/{run.system}",
                 "page": run_page(run),
                 "output": output_name(site.project, run, decodings[0]),
-                "outputs": outputs_page(cell, run, view),
+                "outputs": outputs_page(site, cell, run),
                 "settings": flat(site.spec(run)),
                 "curve": development(site, run),
                 "metric": metric_title(cell.metric),
@@ -74,10 +75,11 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
     return found
 
 
-def outputs_page(cell: ScoreCell, run: RunId, view: PaperView) -> str:
-    """Return the page of the outputs behind a score."""
-    dataset = view.experiment.stand_in(cell.scored_on) if cell.scored_on else run.dataset
-    return f"outputs-{dataset}-{cell.splits[0]}.html"
+def outputs_page(site: SiteData, cell: ScoreCell, run: RunId) -> str:
+    """Return the page of the outputs behind a score; empty if there are none, as a perplexity needs none."""
+    dataset = site.project.stand_in(cell.scored_on) if cell.scored_on else run.dataset
+    of = OutputSet(site, dataset, cell.splits[0])
+    return of.page if of.products else ""
 
 
 def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:

@@ -40,6 +40,7 @@ document.addEventListener("DOMContentLoaded", () => {
       of(name).replaceChildren(link, ` ${sides[place].metric} ${sides[place].score}`);
     }
     test.textContent = paired(a, b);
+    changed.hidden = !sides[a].outputs;
     changed.href = `${sides[a].outputs}#${new URLSearchParams({ a: sides[a].output, b: sides[b].output })}`;
     if (chart) showSeries(chart, [sides[a].label, sides[b].label]);
   }
