@@ -59,8 +59,8 @@ class Measurement:
 
     @property
     def spread(self) -> float | None:
-        """Return the standard deviation over seeds; None for a single value."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+        """Return the standard deviation over seeds; None for a single value, or if one is infinite."""
+        return statistics.stdev(self.values) if len(self.values) > 1 and np.isfinite(self.values).all() else None
 
 
 class RunFolders:

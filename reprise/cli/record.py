@@ -7,6 +7,7 @@ import csv
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, ClassVar
@@ -200,8 +201,8 @@ def format_scores(found: list[MetricValue]) -> str:
 
 
 def mean_and_deviation(values: list[float], digits: int) -> str:
-    """Return the mean of at least one of `values` to some `digits`, with the standard deviation of several."""
-    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    """Return the mean of at least one of `values` to some `digits`, with the deviation of several finite ones."""
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 and all(map(isfinite, values)) else ""
     return f"{fmean(values):.{digits}f}{deviation}"
 
 

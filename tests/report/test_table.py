@@ -4,9 +4,10 @@ import random
 import statistics
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from cell_runs import cell_runs, write_cell
-from fabricated import table_rows
+from fabricated import table_rows, write_score
 from made_records import layer_costs, score_file
 from real_project import real_project
 
@@ -34,6 +35,14 @@ def test_a_run_that_did_not_run_says_so_and_shows_no_number(project):
     assert len(rows) == 10 and all(row["bleu_printed"] for row in rows)
     assert {(row["status"], row["bleu_ours"]) for row in rows} == {("not run", "")}
     assert [row["deviations"] for row in rows[:2]] == ["1 4 5 6 7 8", "3 4 5 6 7 8 10"]
+
+
+def test_infinite_perplexity_of_a_seed_has_no_spread(tmp_path):
+    project = project_in(tmp_path, seeds=2)
+    for run, nats in zip(project.runs_of("attention", "base", "wmt14-en-de"), (2.0, 1000.0), strict=True):
+        write_score(project, run, "perplexity", "final", "dev", np.array([[nats, 1.0]]))
+    (row,) = (row for row in table_rows(project, "attention", "table3") if row["ppl_ours"])
+    assert (row["ppl_ours"], row["ppl_spread"]) == ("inf", "")
 
 
 def test_cited_rows_are_shown_as_cited_with_their_flops(project):

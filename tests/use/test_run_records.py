@@ -57,6 +57,11 @@ def test_table_row_of_one_seed_has_the_interval_over_sentences(record):
     assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.25 (29.25–31.25)", "2.000")
 
 
+def test_infinite_score_of_a_seed_has_no_deviation(record):
+    (row,) = table_rows([record(1, bleu=float("inf")), record(2)], [])
+    assert (row["bleu_paper final/test"], row["dev loss"]) == ("inf", "2.000 ± 0.000")
+
+
 def test_seeds_of_other_settings_than_the_machines_have_own_rows(record):
     of_the_machine = record(3, micro_batch_tokens=512, tensorboard=True)
     runs = [record(1), record(2, max_steps=7), of_the_machine, record(1, system="C1-order")]
