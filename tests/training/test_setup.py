@@ -1,4 +1,4 @@
-"""Log lines of a training before it begins."""
+"""Log lines and checks of a training before it begins."""
 
 from types import SimpleNamespace as Some
 
@@ -53,6 +53,14 @@ def test_setup_log_describes_run_steps_machine_and_start(said, monkeypatch):
 def test_unevenly_shared_micro_batches_give_a_warning(said, micro_batches, processes, warned):
     message = f"about {micro_batches} micro-batches per step cannot be shared equally by {processes} processes"
     assert (message in said(micro_batches, processes)) is warned
+
+
+def test_too_long_dev_pairs_are_refused_before_the_first_step(train):
+    """`max_length` leaves out training pairs alone; the development set has pairs of up to 9 symbols, EOS included."""
+    learned = {"positions": "learned", "max_positions": 6}
+    with pytest.raises(UserError, match=r"split dev: \d+ of 40 .* 6 positions .*longest: [789]\); shorten or remove"):
+        train("run", model=learned, max_length=5, validate_every=100)
+    train("fits", model=learned | {"max_positions": 9}, max_length=5, max_steps=1)
 
 
 @pytest.mark.parametrize(("key", "value"), [("sorted_first_epoch", True), ("noise_probability", 0.4)])
