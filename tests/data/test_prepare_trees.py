@@ -111,6 +111,9 @@ def test_faulty_tree_is_reported_by_line_and_missing_by_stage(tmp_path):
         lines.write("(NP foo (NN bar))\n")
     with pytest.raises(UserError, match=r"train\.trees: line 61: not a tree at '\( NP foo'"):
         prepare_trees(make_treebank(**PLAIN), tmp_path)
+    (tmp_path / "raw/train.trees").write_text("(NP (NN bar))\n(NP (/NN bar))\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"train\.trees: line 2: the tag '/NN' of 'bar' looks like a bracket"):
+        prepare_trees(make_treebank(**PLAIN), tmp_path)
 
 
 def test_parser_errors_occur_only_after_the_gold_trees(tmp_path):

@@ -55,8 +55,8 @@ class Repairs:
         return any(vars(self).values())
 
 
-def linearise(tree: Tree) -> list[str]:
-    """Return the symbols of a cleaned tree.
+def linearise(tree: Tree, where: str = "a tree") -> list[str]:
+    """Return the symbols of a cleaned tree; `where` names file and line for the message.
 
     Raises:
         UserError: A tag looks like a bracket, so that the tree could not be rebuilt.
@@ -64,7 +64,9 @@ def linearise(tree: Tree) -> list[str]:
     symbols = []
     for kind, node in events(tree):
         if kind == "tag" and node.label.startswith((OPEN, CLOSE)):
-            raise UserError(f"the tag {node.label!r} of {node.word!r} looks like a bracket of the linearised tree")
+            raise UserError(
+                f"{where}: the tag {node.label!r} of {node.word!r} looks like a bracket of the linearised tree"
+            )
         if node is not tree or node.is_tag:
             symbols.append({"open": OPEN, "close": CLOSE, "tag": ""}[kind] + node.label)
     return symbols

@@ -75,7 +75,7 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
                     raise UserError(f"{where}: the cleaned tree has no words; only training trees may be left out")
                 counts.rejected["no words"] += 1
                 continue
-            sentence, symbols = words(tree), linearise(tree)
+            sentence, symbols = words(tree), linearise(tree, where)
             sentences.write(" ".join(sentence) + "\n")
             brackets.write(" ".join(symbols) + "\n")
             trees.write(f"{tree}\n")
