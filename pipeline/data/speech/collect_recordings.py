@@ -172,7 +172,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
     """Yield the transcribed segments of stm/<talk>.stm, with audio in sph/<talk>.sph; see `librispeech`.
 
     Raises:
-        UserError: A line has no segment, or a time is not a number.
+        UserError: A line has no segment, a time is not a number, or a segment ends before it starts.
     """
     for transcripts in matching_files(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
@@ -184,6 +184,8 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
                 raise UserError(f"{transcripts}: line {number}: no segment; fetch the archive again")
             if text := segment_text(line):
                 start, end = (number_of(field, f"{transcripts}: line {number}") for field in fields[3:5])
+                if end < start:
+                    raise UserError(f"{transcripts}: line {number}: ends before it starts; correct the archive")
                 yield Utterance(audio, text, fields[2], domain, end - start, start)
 
 
