@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,6 +61,15 @@ def test_a_mirror_folder_is_used_in_place_and_before_the_network(server, tmp_pat
     wanted = source(f"{server.url}/good", mirror="set/a.bin")
     assert fetch("a.bin", wanted, tmp_path / "downloads", str(tmp_path / "mirror")) == tmp_path / "mirror/set/a.bin"
     assert not server.asked
+
+
+def test_a_link_to_a_folder_whose_name_is_not_utf_8_is_a_mirror(tmp_path):
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    (odd / "a.bin").write_bytes(CONTENT)
+    (tmp_path / "mirror").symlink_to(odd)
+    assert fetch("a.bin", source(), tmp_path / "downloads", str(tmp_path / "mirror")).read_bytes() == CONTENT
+    assert [*(tmp_path / "downloads/.verified").iterdir()]
 
 
 def test_a_mirror_url_is_tried_first(server, tmp_path):

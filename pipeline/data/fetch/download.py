@@ -194,6 +194,7 @@ def note_path(source: datasets.Source, downloads: Path) -> Path:
 
 
 def file_state(path: Path) -> VerifiedFile:
-    """Return path, size and modification time of a file."""
+    """Return path, its bytes that are not UTF-8 escaped, size and modification time of a file."""
     found = path.stat()
-    return VerifiedFile(path=str(path.resolve()), bytes=found.st_size, changed_ns=found.st_mtime_ns)
+    name = os.fsencode(path.resolve()).decode(errors="backslashreplace")
+    return VerifiedFile(path=name, bytes=found.st_size, changed_ns=found.st_mtime_ns)
