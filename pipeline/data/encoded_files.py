@@ -132,7 +132,7 @@ def copy_of(path: Path) -> Path:
         UserError: Another user owns the folder for such files.
     """
     state = path.stat()
-    digest = sha256_json([str(path.resolve()), state.st_size, state.st_mtime_ns])[:16]
+    digest = sha256_json([os.fsencode(path.resolve()).hex(), state.st_size, state.st_mtime_ns])[:16]
     return own_folder() / "corpora" / digest / path.name
 
 

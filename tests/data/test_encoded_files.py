@@ -224,3 +224,5 @@ def test_mounts_are_known_by_any_name(tmp_path, monkeypatch):
     assert file_system(tmp_path / "my disk/file") == "nfs4"
     assert file_system(tmp_path / os.fsdecode(b"d\xe9j\xe0/file")) == "lustre"
     assert file_system(tmp_path / "my") == ""
+    (odd := tmp_path / os.fsdecode(b"\xe9")).write_text("x")
+    assert copy_of(odd).name == odd.name
