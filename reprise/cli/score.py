@@ -90,7 +90,7 @@ def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | 
     settings = chosen.config.model_dump_json()
     decode = ["--weights", chosen.weights, "--split", split, "--decoding", settings]
     decode += ["--language-model", chosen.language_model] if chosen.language_model else []
-    decode += ["--threads", threads] if threads else []
+    decode += ["--threads", threads] if threads is not None else []
     scoring = ["--dataset", found.project.datasets[dataset.name], "--split", split, "--out", scores]
     prepared = ["--prepared", corpus.parent / "prepared"]
     if split == "train" and dataset.form == "sentences":

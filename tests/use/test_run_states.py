@@ -11,7 +11,7 @@ from made_records import score_file
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.papers.project import Project, load_project
-from reprise.cli.score import find_score, usual_metric
+from reprise.cli.score import decode_and_score, find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
 from reprise.opening import decoding_of
 
@@ -74,6 +74,15 @@ def test_system_on_no_dataset_of_a_report_is_not_called_trained(folder):
 def found(folder) -> FoundRun:
     (folder / WEIGHTS_FILE).touch()
     return find_run(NAME, SMOKE)
+
+
+def test_threads_reach_the_decoding_even_if_there_are_none(found, tmp_path, monkeypatch):
+    """The stage refuses it."""
+    stages = []
+    monkeypatch.setattr("reprise.cli.score.run_stage", lambda *words: stages.append(words))
+    with pytest.raises(UserError, match="no such file"):
+        decode_and_score(found, "final", "test", 0, tmp_path)
+    assert stages[0][-6:-4] == ("--threads", 0)
 
 
 DECODED = "translations/final/test.tok"
