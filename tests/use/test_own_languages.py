@@ -101,9 +101,11 @@ def test_new_warns_of_a_small_test_set(root, caplog):
 
 
 def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(root, caplog):
-    rows = [f'"He said ""no {number}"" twice."\t"Er sagte ""nein {number}"" zweimal."' for number in range(12)]
+    pairs = [(f'He said "no {number}" twice.', f'Er sagte "nein {number}" zweimal.') for number in range(12)]
+    rows = ["\t".join('"{}"'.format(text.replace('"', '""')) for text in pair) + "\r" for pair in pairs]
     words = ["--pairs", write(root / "sheet.tsv", rows), "--languages", "en", "de", *SHARES]
     assert reprise(["new", "dataset", "own", *words]) == 0
-    lines = (root / "data/own/test.de").read_text().split("\n")[:-1]
-    assert lines and all(line.startswith('Er sagte "nein ') and line.endswith('" zweimal.') for line in lines)
+    files = ([root / f"data/own/{split}.{side}" for split in ("train", "dev", "test")] for side in ("en", "de"))
+    texts = (b"".join(path.read_bytes() for path in paths).decode().split("\n")[:-1] for paths in files)
+    assert sorted(zip(*texts, strict=True)) == sorted(pairs)
     assert "sheet.tsv: removed the quotation marks of a spreadsheet" in caplog.text
