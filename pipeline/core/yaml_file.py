@@ -229,12 +229,12 @@ class YamlReader:
             return text  # `<<` and `=` are a text here
         try:
             value = self.loader.construct_object(yaml.ScalarNode(tag, text))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise self.fault(f"{shown(text)} is not a valid {tag.rpartition(':')[2]}") from error
-        if isinstance(value, int | float) and ":" in text:
-            raise self.fault(f"{shown(text)} would be {value:g}, a number in base 60; write a plain number or quotes")
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
             raise self.fault(f"{shown(text)} is not a number below {LARGEST:.0e}")
+        if isinstance(value, int | float) and ":" in text:
+            raise self.fault(f"{shown(text)} would be {value:g}, a number in base 60; write a plain number or quotes")
         return value
 
     def refuse_tag(self) -> None:
