@@ -159,8 +159,9 @@ class Corpus:
         """
         src, tgt = self.lengths
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
-        src, tgt = fitting(src, tgt, fits)
-        by_length = src if self.kind == "speech" else tgt
+        is_speech = self.kind == "speech"
+        src, tgt = fitting(src, tgt, fits, "max_frames or training.max_length" if is_speech else "max_length")
+        by_length = src if is_speech else tgt
         sentences = training.sentences_per_update
         if sentences is None:
             raise UserError(f"batches of {self.kind} are counted in sentences: set training.sentences_per_update")
@@ -178,7 +179,7 @@ class Corpus:
         max_length, tokens_per_update = training.max_length, training.tokens_per_update
         longest = max_length + 1 if tokens_per_update is None else min(max_length + 1, tokens_per_update)
         fits = np.maximum(src, tgt) <= longest
-        src, tgt = fitting(src, tgt, fits)
+        src, tgt = fitting(src, tgt, fits, "max_length" if longest > max_length else "tokens_per_update")
         _, bounds, widths = group_into_cells(src, tgt)
         cuts, step_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
@@ -186,15 +187,18 @@ class Corpus:
         return mean_step_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
 
-def fitting(src: np.ndarray, tgt: np.ndarray, fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fitting(src: np.ndarray, tgt: np.ndarray, fits: np.ndarray, limit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the lengths of `src` and `tgt` where `fits` is true; all are of shape (pairs,).
 
     Raises:
-        UserError: None does.
+        UserError: None fits; the message names the `limit`, a setting of trainings.
     """
     if not fits.any():
-        longest = f"the shortest has lengths of {src[shortest := np.argmin(np.maximum(src, tgt))]} and {tgt[shortest]}"
-        raise UserError(f"no training sequence is short enough, {longest} with EOS; raise training.max_length")
+        shortest = np.argmin(np.maximum(src, tgt))
+        raise UserError(
+            f"no training sequence is short enough, the shortest has lengths of {src[shortest]} and {tgt[shortest]} "
+            f"with EOS; raise training.{limit}"
+        )
     return src[fits], tgt[fits]
 
 

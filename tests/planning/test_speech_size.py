@@ -52,12 +52,20 @@ def test_text_has_no_source(tmp_path):
     assert shape.src_positions == shape.src_length == 0 and shape.tgt_positions > shape.tgt_tokens > 0
 
 
-@pytest.mark.parametrize("kind", ["parallel", "speech", "text"])
-def test_sequences_that_are_all_too_long_are_refused(kind):
+@pytest.mark.parametrize(
+    ("kind", "sizes", "limit"),
+    [
+        ("parallel", {"max_length": 2, "tokens_per_update": 900}, "max_length"),
+        ("parallel", {"max_length": 900, "tokens_per_update": 2}, "tokens_per_update"),
+        ("speech", {"max_frames": 2, "sentences_per_update": 4}, r"max_frames or training\.max_length"),
+        ("text", {"max_length": 2, "sentences_per_update": 4}, "max_length"),
+    ],
+)
+def test_sequences_that_are_all_too_long_are_refused(kind, sizes, limit):
     corpus = Corpus({"train": 100}, 200.0, 200.0, 50, 50, None, kind)
-    sizes = {"tokens_per_update": 900} if kind == "parallel" else {"sentences_per_update": 4}
-    with pytest.raises(UserError, match=r"no training sequence is short enough, the shortest has .* with EOS; raise"):
-        corpus.step_shape(training_config(max_length=2, **sizes))
+    message = rf"no training sequence is short enough, the shortest has .* with EOS; raise training\.{limit}$"
+    with pytest.raises(UserError, match=message):
+        corpus.step_shape(training_config(**sizes))
 
 
 def test_expected_speech_size_is_near_shipped_corpora():
