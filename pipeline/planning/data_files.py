@@ -68,8 +68,6 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
     """
     faults = []
     for path in download.local_paths(name, source, downloads, mirror):
-        if not path.exists():
-            continue
         here = path.stat().st_size
         if fault := download.wrong_size(path, source):
             faults.append(f"{path}: {fault}")

@@ -86,10 +86,7 @@ class Plans:
 
         downloads, mirror = self.layout.downloads, self.project.config.mirror
         sources = sources_of(self.project.dataset_records[dataset])
-        return all(
-            any(path.exists() for path in local_paths(name, source, downloads, mirror))
-            for name, source in sources.items()
-        )
+        return all(local_paths(name, source, downloads, mirror) for name, source in sources.items())
 
     def products_of(self, manifest: products.Product) -> list[products.RunArtifact]:
         """Return the products of a manifest, in the order in which they are made."""

@@ -96,6 +96,12 @@ def test_a_folder_in_place_of_a_mirror_file_is_not_used(server, tmp_path):
     assert fetch("a.bin", wanted, tmp_path / "downloads", str(tmp_path / "mirror")).read_bytes() == CONTENT
 
 
+def test_a_mirror_that_cannot_be_asked_is_passed_over(server, tmp_path):
+    """The system refuses so long a name, as it does a folder without the right to search it."""
+    wanted = source(f"{server.url}/good")
+    assert fetch("a.bin", wanted, tmp_path, str(tmp_path / ("m" * 300))).read_bytes() == CONTENT
+
+
 def test_all_missing_files_are_listed_at_once(server, tmp_path):
     dataset = toy_download({"a.gz": b"", "b.gz": b"", "c.gz": b""}, server.url + "/missing")
     (tmp_path / "b.gz").write_bytes(b"")

@@ -94,7 +94,7 @@ def fetch_all(dataset: datasets.AnyDataset, downloads: Path, mirror: str | None)
     to_receive = sum(
         max(0, (source.bytes or 0) - transfer.received_bytes(downloads / name))
         for name, source in sources.items()
-        if not any(map(Path.exists, local_paths(name, source, downloads, mirror)))
+        if not local_paths(name, source, downloads, mirror)
     )
     require_space(downloads, to_receive, f"fetching {dataset.name}")
     for name, source in sources.items():
@@ -125,7 +125,7 @@ def fetch(name: str, source: datasets.Source, downloads: Path, mirror: str | Non
         UserError: No place has it; the message lists what happened at each.
     """
     target, failures = downloads / name, []
-    for path in filter(Path.exists, local_paths(name, source, downloads, mirror)):
+    for path in local_paths(name, source, downloads, mirror):
         if (fault := fault_of(path, source, downloads)) is None:
             return path
         log.warning("%s is not used: %s", path, fault)
@@ -144,10 +144,10 @@ def fetch(name: str, source: datasets.Source, downloads: Path, mirror: str | Non
 
 
 def local_paths(name: str, source: datasets.Source, downloads: Path, mirror: str | None) -> list[Path]:
-    """Return the paths where a file may already exist; see `fetch`."""
+    """Return the paths where a file exists already, as far as folders may be searched; see `fetch`."""
     local = [Path(mirror) / (source.mirror or name)] if mirror and "://" not in mirror else []
     own = [Path(source.path)] if source.path else []
-    return [*own, downloads / name, *local]
+    return [path for path in (*own, downloads / name, *local) if os.path.exists(path)]
 
 
 def remote_urls(name: str, source: datasets.Source, mirror: str | None) -> list[str]:
