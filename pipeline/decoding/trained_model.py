@@ -87,22 +87,8 @@ class TrainedModel:
         )
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:
-        """Check that the model has enough positions for sequences.
-
-        Args:
-            name: Names the sequences in the error.
-            lengths: Length of each sequence, BOS or EOS included, shape (N,).
-
-        Raises:
-            UserError: Some are too long.
-        """
-        last = self.model.max_positions
-        if last is None or not (beyond := int((lengths > last).sum())):
-            return
-        raise UserError(
-            f"{name}: {beyond} of {len(lengths)} are longer than the {last} positions of {self.spec.name} (the "
-            f"longest: {lengths.max()}); train it with a larger model.max_positions"
-        )
+        """Check that the model has positions for sequences of `lengths` (N,); see `run_model.require_positions`."""
+        run_model.require_positions(self.model, name, lengths, f"train {self.spec.name} with a larger")
 
     def recorder(self) -> graph_cache.Recorder | None:
         """Return a recorder of CUDA graphs for searches.

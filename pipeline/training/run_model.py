@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from pipeline.config import RunSpec, load_run
@@ -131,3 +132,23 @@ def load_weights_from(
         raise UserError(f"{spec.name}: {path}: its {unfit[0]} does not fit this model; name a run of the same sizes")
     module.load_state_dict(loaded, strict=False)
     return {name: value for name, value in tensors.items() if name not in loaded}
+
+
+def require_positions(model: Seq2Seq, name: str, lengths: np.ndarray, remedy: str) -> None:
+    """Check that a `model` has enough positions for sequences.
+
+    Args:
+        model: The model.
+        name: Names the sequences in the error.
+        lengths: Length of each sequence, BOS or EOS included, shape (N,).
+        remedy: What to do about model.max_positions, which ends the error.
+
+    Raises:
+        UserError: Some are too long.
+    """
+    last = model.max_positions
+    if last is not None and (beyond := int((lengths > last).sum())):
+        raise UserError(
+            f"{name}: {beyond} of {len(lengths)} are longer than the {last} positions of the model (the longest: "
+            f"{lengths.max()}); {remedy} model.max_positions"
+        )

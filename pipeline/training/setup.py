@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from pipeline.config import RunSpec, TrainingConfig
-from pipeline.core.errors import UserError
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine
@@ -48,7 +47,8 @@ def build_trainer(
         batches.lower_micro_batches(state.micro_batch)
     dev = corpus_batches.evaluation_split(spec, corpus, "dev")
     corpus_batches.check_targets(spec, dev)
-    check_positions(model, dev)
+    longest, remedy = np.maximum(dev.src_lengths, dev.tgt_lengths), "shorten or remove them, or raise"
+    run_model.require_positions(model, dev.name, longest, remedy)  # no setting leaves out long ones
     dev_batches = corpus_batches.EvalBatches[corpus_batches.AnySplit, corpus_batches.AnyBatch](
         dev, corpus_batches.batch_size(spec)
     )
@@ -66,21 +66,6 @@ def build_trainer(
     return trainer.Trainer(
         steps, state, checkpoints, validation, progress, cost, description, save_every_s, read_corpus(corpus).vocabulary
     )
-
-
-def check_positions(model: Seq2Seq, dev: corpus_batches.AnySplit) -> None:
-    """Check that a `model` has positions for all of the split `dev`, of which no setting leaves out long sentences.
-
-    Raises:
-        UserError: Some are too long.
-    """
-    last = model.max_positions
-    longest = np.maximum(dev.src_lengths, dev.tgt_lengths)
-    if last is not None and (beyond := int((longest > last).sum())):
-        raise UserError(
-            f"{dev.name}: {beyond} of {len(longest)} are longer than the {last} positions of the model (the longest: "
-            f"{longest.max()}); shorten or remove them, or raise model.max_positions"
-        )
 
 
 def restore(
