@@ -163,7 +163,7 @@ def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -
     """Return the jobs of a `folder` with this `order`, on Slurm or on this machine as `options` say.
 
     Raises:
-        UserError: The launcher is `slurm`, but sbatch is not installed.
+        UserError: The launcher is `slurm`, but sbatch is not installed, or the folder's name is a pattern of logs.
     """
     resources = options.resources()
     if options.launcher == "local":

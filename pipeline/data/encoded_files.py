@@ -161,7 +161,7 @@ def file_system(path: Path) -> str:
         lines = MOUNTS.read_bytes().splitlines()
     except OSError:
         return ""
-    mounts = {mounted_at(fields[1]): fields[2].decode() for line in lines if len(fields := line.split()) > 2}
+    mounts = {mounted_at(fields[1]): os.fsdecode(fields[2]) for line in lines if len(fields := line.split()) > 2}
     return next((mounts[above] for above in (path.resolve(), *path.resolve().parents) if above in mounts), "")
 
 

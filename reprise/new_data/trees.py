@@ -74,7 +74,8 @@ def template_values(name: str, splits: dict[str, Path], free: bool) -> dict[str,
     if empty := [split for split, count in lines.items() if not count]:
         raise UserError(f"{splits[empty[0]]}: has no trees")
     looked_at = [*islice(sentences_and_trees(splits["train"]), SAMPLE_LINES)]
-    symbols = [symbol for _, text in looked_at for symbol in linearise(clean(parse_tree(text, "")))]
+    where = str(splits["train"])
+    symbols = [symbol for _, text in looked_at for symbol in linearise(clean(parse_tree(text, where)), where)]
     return {
         "sources": indented(sources),
         "splits": indented({split: {"parts": [{"source": named[split]}]} for split in splits}),

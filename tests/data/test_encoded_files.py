@@ -219,6 +219,7 @@ def test_mounts_are_known_by_any_name(tmp_path, monkeypatch):
     """proc(5) writes a space as an octal number and other bytes as they are, here Latin-1."""
     listed = os.fsencode(tmp_path)
     rows = [b"server:/a " + listed + rb"/my\040disk nfs4 rw 0 0", b"b " + listed + b"/d\xe9j\xe0 lustre rw 0 0"]
+    rows.append(b"c /c fuse.\xe9 rw 0 0")
     (tmp_path / "mounts").write_bytes(b"\n".join(rows))
     monkeypatch.setattr(encoded_files, "MOUNTS", tmp_path / "mounts")
     assert file_system(tmp_path / "my disk/file") == "nfs4"

@@ -65,7 +65,8 @@ def linearise(tree: Tree, where: str = "a tree") -> list[str]:
     for kind, node in events(tree):
         if kind == "tag" and node.label.startswith((OPEN, CLOSE)):
             raise UserError(
-                f"{where}: the tag {node.label!r} of {node.word!r} looks like a bracket of the linearised tree"
+                f"{where}: the tag {node.label!r} of {node.word!r} looks like a bracket of the linearised tree; "
+                "rename the tag"
             )
         if node is not tree or node.is_tag:
             symbols.append({"open": OPEN, "close": CLOSE, "tag": ""}[kind] + node.label)
