@@ -68,7 +68,7 @@ def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utte
     """Return the utterance of one `row` of the table in `folder`, at `where`, of the dataset `domain`.
 
     Raises:
-        UserError: It has no transcript or sound, or its audio can't be read.
+        UserError: It has no transcript or sound, or its audio can't be read or states no length.
     """
     audio = folder / row["audio"]
     if not row["text"].strip():
@@ -78,6 +78,11 @@ def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utte
     seconds = number_of(row["seconds"], f"{where}: seconds") if row.get("seconds") else left
     if not seconds:
         raise UserError(f"{where}: has no sound")
+    if seconds == math.inf:
+        raise UserError(
+            f"{where}: {audio} does not state its length, as if written to a pipe; convert it to WAV, or add a column "
+            "`seconds`"
+        )
     if start and left <= 0:
         raise UserError(f"{where}: starts at {start:g} s, but {audio} has {left + start:.2f} s")
     if seconds > left + 0.02:  # two frames: tables round
@@ -86,10 +91,10 @@ def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utte
 
 
 def seconds_of(audio: Path, where: str) -> float:
-    """Return the length of an `audio` file, named at `where` in the table, in seconds.
+    """Return the length of an `audio` file, named at `where` in the table, in seconds; infinite if it states none.
 
     Raises:
-        UserError: It is not readable, does not state its length, or is not mono.
+        UserError: It is not readable or not mono.
     """
     refuse_pipe(audio)
     try:
@@ -97,11 +102,9 @@ def seconds_of(audio: Path, where: str) -> float:
     except (soundfile.SoundFileError, OSError) as error:
         fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if os.path.isfile(audio) else "does not exist"
         raise UserError(f"{where}: {audio} {fault}") from error
-    if found.frames == UNKNOWN_FRAMES:
-        raise UserError(f"{where}: {audio} does not state its length, as if written to a pipe; convert it to WAV")
     if found.channels > 1:
         raise UserError(f"{where}: {audio} has {found.channels} channels; keep one of them: sox IN.wav OUT.wav remix 1")
-    return found.duration
+    return math.inf if found.frames == UNKNOWN_FRAMES else found.duration
 
 
 def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:

@@ -82,6 +82,9 @@ def test_flac_written_to_a_pipe_is_named(tmp_path):
     (tmp_path / "t.tsv").write_text("audio\ttext\na.flac\thello\n")
     with pytest.raises(UserError, match=r"t\.tsv: line 2: .*a\.flac does not state its length"):
         read_table(tmp_path / "t.tsv", "mine")
+    (tmp_path / "t.tsv").write_text("audio\ttext\tseconds\na.flac\thello\t0.5\n")
+    (stated,) = read_table(tmp_path / "t.tsv", "mine")
+    assert len(read_audio(stated, RATE)) == RATE / 2
 
 
 def test_repeated_utterance_is_left_out_and_counted(tmp_path):
