@@ -9,7 +9,7 @@ from pipeline.core.artifacts import Encoded, Raw
 from pipeline.core.disk import format_bytes
 from pipeline.core.layout import IN_CORPUS
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
-from pipeline.data.fetch import collect_trees, download, packages, web
+from pipeline.data.fetch import collect_trees, download, packages, transfer, web
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that was not verified yet is hashed only on request
 ANSWER_S = 5.0
@@ -85,7 +85,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
         known[source.documents.folder + source.documents.names[0]] = None
     if faults:
         return DataFile(name, "damaged", "; ".join(faults), source.bytes, known)
-    part = downloads / f"{name}.part"
+    part = transfer.part_of(downloads / name)
     if part.exists():
         done = part.stat().st_size
         return DataFile(name, "partial", f"{format_bytes(done)} are in {part}", source.bytes, known, done)
