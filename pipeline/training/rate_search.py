@@ -75,8 +75,13 @@ def search_rate(
 
 
 def trial(spec: RunSpec, name: str, rate: float, steps: int) -> RunSpec:
-    """Return the `spec` of a training of `steps` with another `rate`, its setting `name`, validated at its end."""
+    """Return the `spec` of a training of `steps` with another `rate`, its setting `name`, validated at its end.
+
+    Branch weights are frozen from the same step on as in the run.
+    """
     changed = {name: rate, "max_steps": steps}
+    if frozen := spec.training.branch_freeze_steps:
+        changed["branch_freeze_steps"] = min(frozen, max(0, steps - (spec.training.max_steps - frozen)))
     changed |= {key: min(getattr(spec.training, key), steps) for key in ("validate_every", "checkpoint_every")}
     return spec.model_copy(update={"training": spec.training.model_copy(update=changed)})
 

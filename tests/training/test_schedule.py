@@ -149,6 +149,15 @@ def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path, search)
     assert not (run / "done.json").exists()
 
 
+@pytest.mark.parametrize(("steps", "frozen", "left"), [(9, 3, 0), (4, 3, 1), (2, 1, 1), (1, 1, 1)])
+def test_trials_freeze_branch_weights_as_early_as_the_run(new_run, tmp_path, search, monkeypatch, steps, frozen, left):
+    monkeypatch.setattr(rate_search, "trained", lambda folder, options: {"best_dev_loss": 1.0, "step": 1})
+    weighted = {"architecture": "weighted_transformer", "branch_warmup_steps": 1}
+    (row,) = search(new_run(**weighted, max_steps=steps, branch_freeze_steps=frozen), "--trials", "1")
+    training = load_run(tmp_path / row["folder"] / "run.yaml").training
+    assert (training.max_steps, training.branch_freeze_steps) == (2, left)
+
+
 def test_more_trials_keep_those_that_are_done(new_run, tmp_path, search):
     run = new_run(schedule="constant", lr=0.001)
     (first,) = search(run, "--trials", "1")
