@@ -1,5 +1,6 @@
 """A table filled in with what was measured: each printed number beside ours, as the CSV has it."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -71,8 +72,10 @@ class FilledTable:
             return NOT_COMPARABLE
         if not values["printed"] or not values.get("low"):
             return ""
-        printed = float(values["printed"])
-        return HIGHER if printed < float(values["low"]) else LOWER if printed > float(values["high"]) else AGREES
+        printed, low, high = (float(values[key]) for key in ("printed", "low", "high"))
+        if math.isnan(low + high):  # of resamples that are infinite, as a perplexity may be
+            low = high = float(values["ours"])
+        return HIGHER if printed < low else LOWER if printed > high else AGREES
 
     @property
     def all_runs(self) -> list[RunId]:

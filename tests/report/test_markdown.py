@@ -81,6 +81,9 @@ def test_standing_needs_a_printed_number(project):
         before, column.loc[1, key] = column.loc[1, key], ""
         assert filled.verdict("bleu", 1) == ""
         column.loc[1, key] = before
+    for key, value in {"ours": "inf", "low": "nan", "high": "nan"}.items():
+        column.loc[1, key] = value
+    assert filled.verdict("bleu", 1) == "higher"
 
 
 def test_claims_proved_by_tests_are_not_counted_as_undecided():
