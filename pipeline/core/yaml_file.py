@@ -23,6 +23,7 @@ LARGEST = 2**63
 TEXT = "tag:yaml.org,2002:str"
 PLAIN = re.compile(r"[A-Za-z_/.][\w/.:@+%~=-]*", re.ASCII)
 """Texts without YAML syntax."""
+OCTAL = re.compile("[-+]?0[0-7_]+")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters other than line breaks and tabs."""
 
@@ -233,8 +234,11 @@ class YamlReader:
             raise self.fault(f"{shown(text)} is not a valid {tag.rpartition(':')[2]}") from error
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
             raise self.fault(f"{shown(text)} is not a number below {LARGEST:.0e}")
-        if isinstance(value, int | float) and ":" in text:
-            raise self.fault(f"{shown(text)} would be {value:g}, a number in base 60; write a plain number or quotes")
+        base = 60 if ":" in text else 8 if OCTAL.fullmatch(text) else 10
+        if isinstance(value, int | float) and base != 10:
+            raise self.fault(
+                f"{shown(text)} would be {value:g}, a number in base {base}; write a plain number or quotes"
+            )
         return value
 
     def refuse_tag(self) -> None:

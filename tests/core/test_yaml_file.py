@@ -46,6 +46,7 @@ FAULTS = {
     "infinity": ("a: .inf", "'.inf' is not a number below"),
     "not a number": ("a: .nan", "'.nan' is not a number below"),
     "time of Slurm": ("runtime: 12:00:00", "line 1: '12:00:00' would be 43200, a number in base 60; write a plain"),
+    "leading zero": ("a: 010", "line 1: '010' would be 8, a number in base 8; write a plain"),
     "large time": (f"a: {'9' * 400}:30", "line 1: '9999999.*… is not a number below"),
     "endless time": (f"a: {'1:' * 200}1.5", "line 1: '1:1:.*… is not a valid float"),
     "no date": ("a: 2017-99-99", "'2017-99-99' is not a valid timestamp"),
