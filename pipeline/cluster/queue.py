@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from io import RawIOBase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from filelock import lock_descriptor
 
@@ -214,9 +214,14 @@ def query_slurm() -> list[list[str]] | None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SLURM_JOB"))}
     command = ["squeue", "--me", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]
     try:
-        # The name of another job may be no UTF-8.
-        options: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "timeout": 60, "env": environment}
-        answer = subprocess.run(command, capture_output=True, **options)
+        answer = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # the name of another job may be no UTF-8
+            timeout=60,
+            env=environment,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("squeue: %s; asking again later", error)
         return None

@@ -142,7 +142,7 @@ def cached_digest(path: Path) -> str:
 
 
 def bytes_of(path: Path) -> int:
-    """Return the size of a file or folder, of whose files some may vanish meanwhile or be links to nothing."""
+    """Return the size of a file or folder; files that vanish, and links to nothing, add nothing to a folder's."""
     if not path.is_dir():
         return path.stat().st_size
     total = 0

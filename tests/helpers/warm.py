@@ -32,7 +32,7 @@ def warm_programs(code: Path = ROOT) -> Path:
     folder = Path(tempfile.gettempdir(), f"warm-{name}")
     folder.mkdir(exist_ok=True)
     with FileLock(folder / "lock"):
-        if not (folder / "socket").exists():  # nobody has, or its start failed
+        if not (folder / "socket").exists():  # no worker has started it, or its start failed
             start_server(folder, code, owner)
     return folder
 

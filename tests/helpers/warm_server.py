@@ -121,7 +121,7 @@ def fork_command(client: socket.socket) -> int:
     header, streams, _, _ = socket.recv_fds(client, 8, 3)
     size = int.from_bytes(header, "big")
     order = b""
-    while len(order) < size and (part := client.recv(size - len(order))):  # else it has died meanwhile
+    while len(order) < size and (part := client.recv(size - len(order))):  # else the client has died
         order += part
     if pid := os.fork():
         with contextlib.suppress(OSError):

@@ -429,7 +429,7 @@ def test_systems_scored_differently_are_not_compared(project_with, key, value, s
     [(1.8, 1.0, 1.2, UPHELD), (1.8, 1.0, 1.6, CONTRADICTED), (1.0, 1.8, 1.4, CONTRADICTED)],
 )
 def test_a_gap_is_closed_by_more_than_a_share_or_not(project_with, worst, best, term, expected):
-    """From e^1.8 to e^1, 18 and 67 % of the gap are left; without a gap a claim is contradicted."""
+    """The gap left from e^1.8 to e^1 is 18 and 67 %; without a gap a claim is contradicted."""
     project = project_with(claims_of(kind="gap", score="ppl", term="C", worst="A", best="N4", at_most=0.5))
     put_perplexities(project, A=worst, N4=best, C=term)
     row = row_of(project)
