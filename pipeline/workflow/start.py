@@ -1,9 +1,10 @@
-"""Actions before the first job of a workflow and after its last failure."""
+"""Actions before the first job of a workflow, after its last one, and after a failure."""
 
 import contextlib
 import csv
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -119,6 +120,16 @@ def print_refusal(rules: RuleFunctions) -> None:
     """Repeat why a target was refused as the last line, below Snakemake's traceback; nothing if none was."""
     if rules.refusal:
         print(f"error: {rules.refusal}", file=sys.stderr, flush=True)
+
+
+def cancel_timers() -> None:
+    """Cancel what waits in other threads to be called later, or the process would not end before.
+
+    Snakemake's scheduler has a timer of one timespan (profiles/default/profile.yaml) for each of its last jobs.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
 
 
 def after_failure(logs: Iterable[Path], settings: list[str]) -> None:

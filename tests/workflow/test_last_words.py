@@ -56,6 +56,16 @@ def test_each_of_several_failed_stages_has_its_line_and_log(project):
         assert last.endswith(f"(log: {corpus}/logs/prepare.log)")
 
 
+@pytest.mark.parametrize(
+    ("target", "status"), [(f"{OTHER}/raw.done", 0), (f"{CORPUS}/prepared/report.json", 1)], ids=["made", "failed"]
+)
+def test_a_workflow_does_not_wait_after_its_last_job(project, target, status):
+    """Snakemake looks for more work after a timespan, here of an hour."""
+    lose_raw_text(project, CORPUS)
+    options = ("--cores", "2", "--config", "scale=smoke", "--max-jobs-per-timespan", "9/1h")
+    assert call(project, "timeout", "--signal=KILL", "300", "snakemake", *options, "--", target).returncode == status
+
+
 REFUSES = """#!/bin/sh
 case "$0" in *sbatch) echo "sbatch: error: invalid partition specified: low
 sbatch: error: Batch job submission failed: Invalid partition name specified" >&2; exit 1;; esac
