@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 from pipeline.analysis.figures.figure import Drawing, save
+from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
@@ -39,13 +40,16 @@ def draw(project: Project, paper: str, figure: str) -> Drawing:
     """Return the picture of a figure and its numbers.
 
     Raises:
-        UserError: A file that it is drawn from is missing.
+        UserError: A file that it is drawn from is missing, or lacks what is drawn.
     """
     for product in figure_products(project, paper, figure):
         path = project.layout.path(product)
         if not path.exists():
             raise UserError(f"{path}: no such file; figure {figure} of {paper} needs it")
-    return project.figure(paper, figure).draw(PaperView(project, paper))
+    try:
+        return project.figure(paper, figure).draw(PaperView(project, paper))
+    except NotRun as error:
+        raise UserError(str(error)) from error
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:

@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from fabricated import write_branches, write_training
+from fabricated import append, folder_of, write_branches, write_training
+from made_records import data_loss, validation_line
 from made_reports import make_report, report_command
 
 from pipeline.__main__ import main
@@ -18,12 +19,12 @@ from pipeline.papers.reports import figure_products
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
 
 
-def put_map(project, figure, query, heads):
+def put_map(project, figure, query, heads, tokens=TOKENS):
     (product,) = figure_products(project, "attention", figure)
-    maps = np.random.default_rng(0).dirichlet(np.ones(len(TOKENS)), (len(heads), len(TOKENS)))
+    maps = np.random.default_rng(0).dirichlet(np.ones(len(tokens)), (len(heads), len(tokens)))
     record = {"rule": project.figure("attention", figure).rule, "pronoun": query == 4, "weights_digest": "abc"}
     record |= {"split": "test", "layer": 2, "layers": 3, "sentence": 7}
-    record |= {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
+    record |= {"tokens": tokens, "heads": heads, "query": query, "weights": maps.tolist()}
     AttentionMap.model_validate(record).write(project.layout.path(product))
 
 
@@ -108,6 +109,20 @@ def test_attention_is_drawn_with_every_weight_beside_it(project, tmp_path, figur
     assert "which stands in for wmt14-en-de" in caption
 
 
+@pytest.mark.parametrize(
+    ("figure", "query", "heads"), [("figure3", 0, range(8)), ("figure4", 0, [3, 1]), ("figure5", None, [0, 2])]
+)
+def test_long_subwords_lie_on_nothing_else(project, figure, query, heads):
+    put_map(project, figure, query, [*heads], ["▁acknowledgements", "▁internationally", "communications", "</s>"])
+    picture = project.figure("attention", figure).draw(PaperView(project, "attention")).picture
+    picture.draw_without_rendering()
+    texts = [text for axes in picture.axes for text in axes.texts]
+    boxes = [one.get_window_extent() for one in (*texts, *(patch for axes in picture.axes for patch in axes.patches))]
+    for place, box in enumerate(boxes[: len(texts)]):
+        assert picture.bbox.x0 <= box.x0 and box.x1 <= picture.bbox.x1
+        assert box.count_overlaps(boxes[:place] + boxes[place + 1 :]) == 0, texts[place]
+
+
 def test_a_picture_is_the_same_bytes_for_the_same_runs(project, tmp_path):
     put_map(project, "figure5", None, [0, 1])
     made = []
@@ -121,6 +136,16 @@ def test_a_run_that_is_missing_is_named(tmp_path, capsys):
     assert main(report_command("figure", "weighted", "figure2", tmp_path / "it.svg")) == 1
     assert "done.json: no such file; figure figure2 of weighted needs it" in capsys.readouterr().err
     assert not (tmp_path / "it.svg").exists()
+
+
+def test_training_without_the_curve_of_a_figure_is_named(project, tmp_path, capsys):
+    """An older version did not measure the loss on training data."""
+    for system in ("attention/C1", "C"):
+        (run,) = project.runs_of("weighted", system, "wmt14-en-de")
+        write_training(project, run, [2.0], [2.0])
+        append(folder_of(project, run), [validation_line(step=200, dev=data_loss(1.5))])
+    assert main(report_command("figure", "weighted", "figure2", tmp_path / "it.svg")) == 1
+    assert "did not measure the loss on training data" in capsys.readouterr().err
 
 
 def test_no_subword_is_shown_as_nothing():

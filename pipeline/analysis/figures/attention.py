@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 LEAST = 0.02
 """Smallest weight that is drawn; the CSV has all weights."""
+FITTING = 8
+"""Characters of a subword that have room beside the lines."""
+CHARACTER = 0.07
+"""Width of a character, in units of the distance between the columns."""
+UNIT = 1.16
+"""Distance between the columns in inches."""
 
 
 class AttentionHeads(Figure):
@@ -49,15 +55,16 @@ class AttentionHeads(Figure):
         """Draw the panels of words that the rule asks for."""
         record = RunFolders(view).attention_map(self.maps(view))
         tokens, heads, query = record.tokens, record.heads, record.query
-        panels = panels_of(self.rule, heads, query)
-        picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
+        panels, room = panels_of(self.rule, heads, query), room_for(tokens)
+        width = (2.5 + 2 * room) * len(panels) + (1.12 if len(panels) == 1 else 0)
+        picture = new_figure(UNIT * width, 0.24 * len(tokens) + 0.8)
         grid = picture.subplots(1, len(panels), squeeze=False)[0]
         for axes, (title, shown, queries) in zip(grid, panels, strict=True):
             columns(axes, tokens, title, query if queries == [query] else None)
             for head in shown:
                 lines(axes, record.weights[heads.index(head)], queries, heads.index(head))
             if len(shown) > 1 and query is not None:
-                squares(axes, record.weights, heads, query)
+                squares(axes, record.weights, heads, query, 1.6 + room)
         rows = [
             {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
             for head, weights in zip(heads, record.weights, strict=True)
@@ -88,6 +95,11 @@ def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str,
     ]
 
 
+def room_for(tokens: list[str]) -> float:
+    """Return the further width of a column whose subwords are long, in units of the distance between the columns."""
+    return CHARACTER * max(0, max(len(shown_as(token)) for token in tokens) - FITTING)
+
+
 def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> None:
     """Draw a column of queries on the left and one of keys on the right.
 
@@ -101,7 +113,8 @@ def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> N
         weight = "bold" if place == query else "normal"
         axes.text(-0.03, place, shown_as(token), ha="right", va="center", fontsize=8, fontweight=weight)
         axes.text(1.03, place, shown_as(token), ha="left", va="center", fontsize=8)
-    axes.set(xlim=(-0.75, 1.75), ylim=(len(tokens) - 0.4, -0.6))
+    room = room_for(tokens)
+    axes.set(xlim=(-0.75 - room, 1.75 + room), ylim=(len(tokens) - 0.4, -0.6))
     axes.set_title(title, fontsize=9)
     axes.axis("off")
 
@@ -128,7 +141,7 @@ def lines(axes: "Axes", weights: list[list[float]], queries: list[int] | None, n
     axes.grid(False)
 
 
-def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], query: int) -> None:
+def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], query: int, left: float) -> None:
     """Draw a column of squares for each head right of the keys, because lines of several heads hide one another.
 
     Args:
@@ -136,18 +149,19 @@ def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], qu
         weights: Attention weights, shape (heads, n, n).
         heads: Numbers of the heads, from 0.
         query: Position of the query whose weights are drawn.
+        left: Left edge of the first column.
     """
     from matplotlib.patches import Rectangle
 
     step = min(0.09, 1.2 / len(heads))
     for number, head in enumerate(heads):
-        left, colour = 1.6 + step * number, COLOURS[number % len(COLOURS)]
-        axes.text(left + step / 2, -1.1, str(head + 1), color=colour, ha="center", va="center", fontsize=7)
+        edge, colour = left + step * number, COLOURS[number % len(COLOURS)]
+        axes.text(edge + step / 2, -1.1, str(head + 1), color=colour, ha="center", va="center", fontsize=7)
         for place, weight in enumerate(weights[number][query]):
-            corner = (left + 0.01, place - 0.35)
+            corner = (edge + 0.01, place - 0.35)
             axes.add_patch(Rectangle(corner, step - 0.02, 0.7, facecolor=colour, alpha=min(1.0, weight)))
-    axes.text(1.6 + step * len(heads) / 2, -1.9, "head", ha="center", va="center", fontsize=7)
-    axes.set(xlim=(-0.75, 1.65 + step * len(heads)), ylim=(len(weights[0][0]) - 0.4, -2.2))
+    axes.text(left + step * len(heads) / 2, -1.9, "head", ha="center", va="center", fontsize=7)
+    axes.set(xlim=(axes.get_xlim()[0], left + 0.05 + step * len(heads)), ylim=(len(weights[0][0]) - 0.4, -2.2))
 
 
 def map_facts(record: AttentionMap) -> str:
