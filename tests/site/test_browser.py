@@ -93,6 +93,26 @@ def test_column_is_sorted_both_ways_by_keyboard(opened):
         assert len(set(numbers)) > 2 and numbers == sorted(numbers, reverse=reverse)
 
 
+def test_text_that_begins_with_a_dot_is_sorted_as_text(opened):
+    page = opened("index")
+    sort = """(column) => {
+      const [table] = document.querySelectorAll('#all-runs'), body = table.tBodies[0];
+      body.innerHTML = column.map((text) => `<tr><td>${text}</td></tr>`).join('');
+      table.querySelector('th button').click();
+      return [...body.rows].map((row) => row.textContent);
+    }"""
+    column = ["3", ".", "b", ".5", "−2", "...", "12.5K", "1e-3"]
+    assert page.evaluate(sort, column) == ["−2", "1e-3", ".5", "3", "12.5K", ".", "...", "b"]
+
+
+def test_new_choice_of_rows_is_not_called_sorted(opened):
+    page = opened("compare-weighted-table2")
+    page.locator("#settings th button").nth(1).click()
+    assert page.locator("#settings th[aria-sort]").count() == 1
+    page.get_by_label("Second").select_option("0")
+    assert page.locator("#settings th[aria-sort]").count() == 0
+
+
 def test_search_leaves_the_rows_that_hold_the_words(opened):
     page = opened("index")
     page.get_by_label("Search runs").fill("coldfusion/CF4")
@@ -141,6 +161,39 @@ def test_labels_below_a_chart_do_not_touch_on_a_phone(opened):
 def test_empty_output_is_named(opened):
     page = opened("outputs-grammar-en-de")
     assert page.evaluate("marked('', 'ein Hund').textContent") == "(nothing)"
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "extra"),
+    [
+        ("我在2019年去了东京。", "我在 2019 年去了北京。", ["东"]),
+        ("彼はすしを食べた", "彼はそばを食べた", ["す", "し"]),
+        ("ein  alter Hund", "ein Hund", ["alter"]),
+    ],
+)
+def test_output_stands_as_it_is_with_its_extra_words_marked(opened, text, reference, extra):
+    page = opened("outputs-grammar-en-de")
+    read = "([text, reference]) => { const line = marked(text, reference);"
+    read += " return [line.textContent, ...[...line.querySelectorAll('mark')].map((one) => one.textContent)]; }"
+    assert page.evaluate(read, [text, reference]) == [text, *extra]
+
+
+def test_text_from_right_to_left_begins_on_the_right(opened):
+    page = opened("outputs-grammar-en-de")
+    measure = """(text) => {
+      const place = document.querySelector('#sentences dd');
+      place.textContent = text;
+      const range = document.createRange();
+      return [0, text.length - 1].map((at) => {
+        range.setStart(place.firstChild, at);
+        range.setEnd(place.firstChild, at + 1);
+        return range.getBoundingClientRect().x;
+      });
+    }"""
+    first, stop = page.evaluate(measure, "שלום עולם.")
+    assert stop < first
+    first, stop = page.evaluate(measure, "hello world.")
+    assert first < stop
 
 
 def test_charts_are_drawn_without_a_script(opened):

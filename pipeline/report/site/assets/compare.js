@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   function paired(a, b) {
     const found = pairs[a < b ? `${a},${b}` : `${b},${a}`];
-    if (!found) return "No paired test: the same row twice, or another test set.";
+    if (!found) return "No paired test: the same row twice, another test set, or an infinite score.";
     const sign = a < b ? 1 : -1;
     const bounds = [sign * found.low, sign * found.high].sort((x, y) => x - y);
     const significant = bounds[0] > 0 || bounds[1] < 0 ? "The difference is significant" : "The difference is not significant";
@@ -33,6 +33,7 @@ document.addEventListener("DOMContentLoaded", () => {
       return row;
     });
     body.replaceChildren(...rows);
+    for (const header of document.querySelectorAll("#settings th")) header.removeAttribute("aria-sort");
     of("none").hidden = rows.length > 0;
     for (const [name, place] of [["first", a], ["second", b]]) {
       const link = cell("a", sides[place].label);

@@ -15,27 +15,28 @@ function common(ours, theirs) {
   const table = Array.from({ length: ours.length + 1 }, () => new Uint16Array(theirs.length + 1));
   for (let i = ours.length - 1; i >= 0; i--)
     for (let j = theirs.length - 1; j >= 0; j--)
-      table[i][j] = ours[i] === theirs[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
+      table[i][j] = ours[i].word === theirs[j].word ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
   const steps = [];
   let [i, j] = [0, 0];
   while (i < ours.length || j < theirs.length) {
-    if (i < ours.length && j < theirs.length && ours[i] === theirs[j]) { steps.push(["same", ours[i]]); i++; j++; }
+    if (i < ours.length && j < theirs.length && ours[i].word === theirs[j].word) { steps.push(["same", ours[i]]); i++; j++; }
     else if (j >= theirs.length || (i < ours.length && table[i + 1][j] >= table[i][j + 1])) steps.push(["extra", ours[i++]]);
     else steps.push(["missing", theirs[j++]]);
   }
   return steps;
 }
 
-// Words; where a language writes none, characters.
-const words = (text) => (/\s/.test(text) || !/[\u3400-\u9fff]/.test(text) ? text.split(/\s+/).filter(Boolean) : [...text]);
+// Words, each with the space after it; of Chinese and Japanese, which write none, characters.
+const WORD = /([\u3001-\u30ff\u3400-\u9fff\uff00-\uffef]|[^\s\u3001-\u30ff\u3400-\u9fff\uff00-\uffef]+)(\s*)/g;
+const words = (text) => [...text.matchAll(WORD)].map(([, word, space]) => ({ word, space }));
 
 function marked(text, reference) {
   if (!text) return make("span", "(nothing)", { class: "soft" });
   const line = make("span");
-  for (const [kind, word] of common(words(text), words(reference))) {
-    if (kind === "same") line.append(word, " ");
-    else if (kind === "extra") line.append(make("mark", word, { title: "not in the reference" }), " ");
-    else if (form === "speech") line.append(make("mark", word, { class: "missing", title: "left out" }), " ");
+  for (const [kind, { word, space }] of common(words(text), words(reference))) {
+    if (kind === "same") line.append(word, space);
+    else if (kind === "extra") line.append(make("mark", word, { title: "not in the reference" }), space);
+    else if (form === "speech") line.append(" ", make("mark", word, { class: "missing", title: "left out" }), " ");
   }
   return line;
 }

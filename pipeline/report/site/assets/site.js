@@ -62,7 +62,7 @@ function tick(axis, share, label) {
 }
 
 const number = (text) => {
-  const found = /^\s*[-+−]?[\d.]+(e[-+]?\d+)?[KM]?/i.exec(text.replace("−", "-"));
+  const found = /^\s*[-+−]?(?=\.?\d)[\d.]+(e[-+]?\d+)?[KM]?/i.exec(text.replace("−", "-"));
   if (!found) return null;
   const scale = { K: 1e3, M: 1e6 }[found[0].slice(-1)] || 1;
   return parseFloat(found[0]) * scale;
