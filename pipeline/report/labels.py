@@ -217,8 +217,11 @@ def short_title(title: str) -> str:
 
 
 def run_title(project: Project, run: RunId) -> str:
-    """Return the description of a run's system with its paper's name."""
-    return f"{run.paper}: {project.system_entry(run.paper, run.system).description}"
+    """Return paper and description of a run's system, and its name if another is described alike."""
+    systems = project.papers[run.paper].systems
+    description = systems[run.system].description
+    twins = sum(entry.description == description for entry in systems.values())
+    return f"{run.paper}: {description}" + (f" [{run.system}]" if twins > 1 else "")
 
 
 def output_name(project: Project, run: RunId, decoding: str) -> str:

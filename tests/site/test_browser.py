@@ -10,8 +10,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
 ]
-KINDS = ["index", "paper-weighted", "run-weighted-C-grammar", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
-KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
+KINDS = ["index", "paper-weighted", "run-weighted.C.grammar", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
+KINDS += ["outputs-grammar-trees", "compare-weighted.table2"]
 VIOLATIONS_ALONE = {"preload": False, "resultTypes": ["violations"], "selectors": False}
 """Options of axe, which otherwise describes thousands of elements that are as they should be."""
 
@@ -83,7 +83,7 @@ def test_page_fits_and_has_no_accessibility_violation(opened, name, width, schem
 
 
 def test_column_is_sorted_both_ways_by_keyboard(opened):
-    page = opened("run-weighted-C-grammar")
+    page = opened("run-weighted.C.grammar")
     button = page.locator("#scores th", has_text="value").get_by_role("button")
     values = "[...document.querySelectorAll('#scores td.number:nth-child(2)')].map((cell) => +cell.textContent)"
     for reverse in (False, True):
@@ -106,7 +106,7 @@ def test_text_that_begins_with_a_dot_is_sorted_as_text(opened):
 
 
 def test_new_choice_of_rows_is_not_called_sorted(opened):
-    page = opened("compare-weighted-table2")
+    page = opened("compare-weighted.table2")
     page.locator("#settings th button").nth(1).click()
     assert page.locator("#settings th[aria-sort]").count() == 1
     page.get_by_label("Second").select_option("0")
@@ -139,7 +139,7 @@ def test_model_and_score_are_seen_first_on_a_phone(opened):
 def test_scores_are_told_apart_by_their_pinned_column_on_a_phone(opened):
     texts = "(all) => all.map((one) => one.innerText)"
     heads = "#scores tbody th"
-    wide, narrow = (opened("run-weighted-C-grammar", width).locator(heads).evaluate_all(texts) for width in (1400, 360))
+    wide, narrow = (opened("run-weighted.C.grammar", width).locator(heads).evaluate_all(texts) for width in (1400, 360))
     assert len({*wide}) < len(wide) == len(narrow) == len({*narrow})
     assert {"BLEU\ntoy dev, final", "BLEU\ntoy dev, uniform"} <= {*narrow}
 
@@ -197,7 +197,7 @@ def test_text_from_right_to_left_begins_on_the_right(opened):
 
 
 def test_charts_are_drawn_without_a_script(opened):
-    page = opened("run-weighted-C-grammar", has_scripts=False)
+    page = opened("run-weighted.C.grammar", has_scripts=False)
     assert page.locator(".chart path.line").count() >= 4
 
 
@@ -241,7 +241,7 @@ def test_trees_are_drawn(opened):
 
 
 def test_rows_are_compared(opened):
-    page = opened("compare-weighted-table2")
+    page = opened("compare-weighted.table2")
     test = page.locator("#test").inner_text()
     assert "The difference is significant" in test and " −" in test
     assert page.locator("#differences tr").count() > 2
@@ -255,7 +255,7 @@ def test_rows_are_compared(opened):
 
 
 def test_axes_of_a_chart_fit_the_chosen_rows(opened):
-    page = opened("compare-weighted-table2")
+    page = opened("compare-weighted.table2")
     read = "(all) => all.map((one) => [one.getAttribute('cx'), one.getAttribute('cy'), one.textContent])"
     for first, second in ((0, 1), (1, 1), (0, 0)):
         page.get_by_label("First").select_option(str(first))
@@ -271,7 +271,7 @@ def test_axes_of_a_chart_fit_the_chosen_rows(opened):
 
 
 def test_axis_of_a_line_at_zero_has_round_ticks(opened):
-    page = opened("compare-weighted-table2")
+    page = opened("compare-weighted.table2")
     page.evaluate(
         """() => {
           const chart = document.querySelector('.chart.chosen');
@@ -284,7 +284,7 @@ def test_axis_of_a_line_at_zero_has_round_ticks(opened):
 
 
 def test_parts_that_need_a_script_are_hidden_without_one(opened):
-    page = opened("compare-weighted-table2", has_scripts=False)
+    page = opened("compare-weighted.table2", has_scripts=False)
     assert page.locator(".scripted").count() == 2 and page.locator(".scripted:visible").count() == 0
     assert page.locator("noscript li a").count() >= 2
 

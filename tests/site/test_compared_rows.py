@@ -51,6 +51,16 @@ def test_row_of_several_decodings_is_compared_by_their_mean(project):
     assert pair["difference"] == pytest.approx(float(found[0]["score"]) - float(found[1]["score"]), abs=0.011)
 
 
+def test_infinite_score_has_no_paired_test(project):
+    """A system that gave one sentence no probability has an infinite perplexity."""
+    for system, nats in (("base", 1.0), ("A1", 1.5), ("A2", 1e6)):
+        (run,) = project.runs_of("attention", system, "wmt14-en-de")
+        write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(nats))
+    found, tested = scored(project, "attention", "table3", "ppl")
+    assert [side["score"] for side in found].count("inf") == 1
+    assert [*tested] == ["0,1"] and tested["0,1"]["difference"] < 0
+
+
 def test_rows_without_outputs_link_to_none(project):
     """Perplexities need no translation."""
     for system in ("base", "A1"):

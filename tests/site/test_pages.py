@@ -8,28 +8,38 @@ from collections import Counter
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace as Some
+from urllib.parse import unquote, urlsplit
 
 import made_site
 import pytest
 from copied_project import ROOT, call, copy_project, jobs, require
-from fabricated import bleu_statistics, perplexity_statistics, touch, write_score, write_training
+from fabricated import (
+    bleu_statistics,
+    folder_of,
+    perplexity_statistics,
+    touch,
+    write_failure,
+    write_score,
+    write_training,
+)
 from lxml import html
 from made_site import make_results, sentences
 from real_project import real_project
 
-from pipeline.core.artifacts import ExampleTable, Score
+from pipeline.core.artifacts import ExampleTable, RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
-from pipeline.report.labels import METRICS, column_titles, report_title
+from pipeline.report.labels import METRICS, column_titles, output_name, report_title
 from pipeline.report.site.build import build
-from pipeline.report.site.charts import Number, curves, differences, nice_axis
+from pipeline.report.site.charts import Number, by_group, curves, differences, nice_axis
+from pipeline.report.site.compare import compare_page
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
 from pipeline.report.site.papers import caption, common_titles, figure
 from pipeline.report.site.runs import write_run
-from pipeline.report.site.site_data import SiteData, run_page
+from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
 from pipeline.stages import parse
 from pipeline.workflow.targets import unknown_target
@@ -143,10 +153,10 @@ def weighted(site) -> str:
 
 
 def test_cell_links_to_its_run_and_a_failed_one_is_marked(site, weighted):
-    ours = re.search(r'<a href="(run-weighted-C-[^"]*)">(\d+\.\d+)</a>', weighted)
+    ours = re.search(r'<a href="(run-weighted\.C\.[^"]*)">(\d+\.\d+)</a>', weighted)
     assert ours and f">{ours[2]}</td>" in read(site[1] / ours[1])
-    assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted-A-', weighted)
-    failed = next(site[1].glob("run-weighted-A-*en-de*"))
+    assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted\.A\.', weighted)
+    failed = next(site[1].glob("run-weighted.A.*en-de*"))
     assert "does not fit &lt;b&gt;" in read(failed)
 
 
@@ -217,6 +227,22 @@ def test_a_page_that_is_published_has_no_password(site, tmp_path):
     assert "mirror=https://…@host/data" in page and "cr@t" not in page
 
 
+def test_commands_of_a_run_page_are_quoted_for_a_shell(tmp_path):
+    project = real_project({"work": str(tmp_path / "it's my work"), "scale": "demo"})
+    done, failed = (project.runs_of("weighted", system, "wmt14-en-de")[0] for system in ("C", "A"))
+    write_score(project, done, "bleu_paper", "final", "dev", bleu_statistics(0.5))
+    write_failure(folder_of(project, failed), "no memory")
+    data, places = SiteData(project, False), []
+    for run in (done, failed):
+        write_run(pages := Pages(tmp_path / "site", data), run, {})
+        pages.assets()
+        text = unescape(read(tmp_path / "site" / run_page(run)))
+        commands = re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", text)
+        places += [word for command in commands for word in shlex.split(command) if "/runs/" in word]
+    folders = tuple(f"{project.layout.run(run)}" for run in (done, failed))
+    assert len(places) >= 4 and all(place.startswith(folders) for place in places)
+
+
 def test_the_commands_that_verify_a_number_do_that(site):
     run = site[0].runs_of("weighted", "C", "wmt14-en-de")[0]
     page = unescape(read(site[1] / run_page(run)))
@@ -263,6 +289,20 @@ def test_line_is_interrupted_at_numbers_that_are_not_finite():
     assert line.path.count("M") == 3 and line.path.count("L") == 1 and len(line.points) == 4
 
 
+def test_chart_of_groups_names_each_line_once_in_words():
+    rows = [{"group": group, "y": 2.0, "series": "paper: a", "of": 3} for group in ("1–2", "3–4")]
+    assert by_group(rows, "BLEU", "By length", "words").summary == "paper: a: 1–2 (of 3), 2, 3–4 (of 3), 2"
+
+
+def test_pages_of_different_things_have_different_names():
+    parts = [("a", "b-c", "d"), ("a-b", "c", "d"), ("a", "b", "c.d"), ("a.b", "c", "d")]
+    pages = [run_page(RunId(*names, 1)) for names in parts]
+    pages += [name(*names) for name in (compare_page,) for names in (("a", "b-c"), ("a-b", "c"), ("a.b", "c"))]
+    pages += map(paper_page, ("a", "a#b", "a?b", "a%23b", "a b", "é"))
+    assert len({*pages}) == len(pages)
+    assert all(unquote(urlsplit(page).path) == page for page in pages)
+
+
 def test_zero_has_no_minus_sign():
     chart = differences("change", ["a"], {"BLEU": [Number(-1e-9, -1.0, 1.0)]})
     ((_, (mark,)),) = chart.panels
@@ -303,6 +343,16 @@ def test_no_page_names_a_metric_as_settings_files_do(site):
     for path in site[1].glob("*.html"):
         text = re.sub(r"<script.*?</script>|(href|id|src)=\"[^\"]*\"", "", read(path), flags=re.DOTALL)
         assert not re.search(rf"(?<![\w/-])({'|'.join(names)})(?![\w/-])", text), path.name
+
+
+def test_systems_described_alike_are_told_apart_by_name():
+    paper = real_project().papers["weighted"]
+    systems = paper.systems | {"twin": paper.systems["A"]}
+    project = Some(papers={"weighted": paper.model_copy(update={"systems": systems})})
+    titles = [output_name(project, RunId("weighted", name, "toy", 1), "final") for name in ("A", "C", "twin")]
+    alike, other = (paper.systems[name].description for name in ("A", "C"))
+    shown = (f"{alike} [A]", other, f"{alike} [twin]")
+    assert titles == [f"weighted: {title} (final)" for title in shown]
 
 
 def test_columns_that_differ_in_decoding_are_told_apart_by_it():

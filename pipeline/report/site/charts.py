@@ -181,7 +181,9 @@ def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> LineChart:
     up = nice_axis(y, [row["y"] for row in rows])
     points = [row | {"x": places[row["group"]][0], "label": f"{row['group']} (of {row['of']})"} for row in rows]
     series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(points).items())]
-    texts = [f"{line.name}: {', '.join(text.partition(': ')[2] for *_, text in line.points)}" for line in series]
+    texts = [
+        f"{line.name}: {', '.join(text.removeprefix(f'{line.name}: ') for *_, text in line.points)}" for line in series
+    ]
     return LineChart(title, across, up, series, "; ".join(texts), grouped=True)
 
 

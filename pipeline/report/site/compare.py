@@ -3,6 +3,8 @@
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from pipeline.analysis.cells.cell import is_ours
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.training_curves import read_progress_lines
@@ -17,12 +19,12 @@ from pipeline.report.site.charts import curves
 from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.runs import flat
-from pipeline.report.site.site_data import SiteData, run_page
+from pipeline.report.site.site_data import SiteData, file_name, run_page
 
 
 def compare_page(paper: str, table: str) -> str:
     """Return the name of the page."""
-    return f"compare-{paper}-{table}.html"
+    return f"compare-{file_name(paper, table)}.html"
 
 
 def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -> bool:
@@ -34,16 +36,17 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
         return False
     points = [{"x": x, "y": y, "series": side["label"]} for side in chosen for x, y in side["curve"]]
     shown = [{key: value for key, value in side.items() if key not in ("sample", "curve")} for side in chosen]
-    pages.script(f"compare-{paper}-{name}", "comparison", {"sides": shown, "pairs": pairs(chosen)})
+    page = compare_page(paper, name)
+    pages.script(page.removesuffix(".html"), "comparison", {"sides": shown, "pairs": pairs(chosen)})
     pages.page(
-        compare_page(paper, name),
+        page,
         "compare.html",
         title=f"Compare rows of {report_title(name)}, {short_title(pages.site.project.papers[paper].title)}",
         paper=paper,
         table=name,
         sides=shown,
         drawn=curves(points, "nats per symbol", "Development loss") if points else None,
-        data=f"compare-{paper}-{name}",
+        data=page.removesuffix(".html"),
     )
     return True
 
@@ -91,11 +94,12 @@ def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:
 
 
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the paired test of every two rows with the same test set, first minus second, by `first,second`."""
+    """Return the paired test of every two finite rows of one test set, first minus second, by `first,second`."""
     found = {}
     for (i, first), (j, second) in combinations(enumerate(side["sample"] for side in sides), 2):
         bases = [(side.test_set, side.rows, side.basis) for side in (first, second)]
-        if bases[0] == bases[1] and first.rows > 1:
-            result = compare_resamples(first.mean - second.mean, first.draws[0] - second.draws[0])
+        draws = first.draws[0], second.draws[0]
+        if bases[0] == bases[1] and first.rows > 1 and np.isfinite(draws).all():
+            result = compare_resamples(first.mean - second.mean, draws[0] - draws[1])
             found[f"{i},{j}"] = {name: round(value, 4) for name, value in vars(result).items()}
     return found

@@ -16,7 +16,7 @@ from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
 from pipeline.report.labels import output_name, pair_of
-from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page
+from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, file_name, run_page
 
 METRICS = {"sentences": "chrf", "trees": "f1", "speech": "wer"}
 """Metric of a single sentence, by form of the dataset; BLEU is not defined for a few words."""
@@ -58,7 +58,12 @@ class OutputSet:
     @property
     def page(self) -> str:
         """Return the name of its page."""
-        return f"outputs-{self.dataset}-{self.split}.html"
+        return f"outputs-{self.stem}.html"
+
+    @property
+    def stem(self) -> str:
+        """Return the name that its files share."""
+        return f"{file_name(self.dataset)}-{self.split}"
 
     @property
     def record(self) -> Any:

@@ -16,6 +16,7 @@ from pipeline.report.labels import metric_title
 from pipeline.report.site.charts import LineChart, Row, by_group
 from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.pages import Pages
+from pipeline.report.site.site_data import file_name
 
 MOST_SECONDS = 200.0
 """Recordings of a test set: about 5 MB."""
@@ -29,7 +30,7 @@ def write_outputs(pages: Pages, of: OutputSet) -> None:
     """Write the page of a test set."""
     if shown := pages.site.is_shown(of.dataset):
         audio = recordings(pages, of.dataset, of.split, of.shown) if of.record.form == "speech" else {}
-        pages.script(f"{of.dataset}-{of.split}", "outputs", data(of, audio))
+        pages.script(of.stem, "outputs", data(of, audio))
     pages.page(
         of.page,
         "outputs.html",
@@ -41,7 +42,7 @@ def write_outputs(pages: Pages, of: OutputSet) -> None:
         charts=[by_length(of), *by_frequency(of)],
         shown=shown,
         lines=len(of.references),
-        data=f"{of.dataset}-{of.split}",
+        data=of.stem,
     )
 
 
@@ -84,7 +85,7 @@ def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -
         samples, rate = soundfile.read(
             utterance.audio, start=start, frames=round(utterance.seconds * rate), dtype="int16"
         )
-        found[number] = name = f"audio/{dataset}-{split}-{number + 1}.flac"
+        found[number] = name = f"audio/{file_name(dataset)}-{split}-{number + 1}.flac"
         pages.write(name, flac(samples, rate))
     return found
 

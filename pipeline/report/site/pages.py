@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 from collections.abc import Mapping
 from functools import cached_property, partial
 from importlib import resources
@@ -15,7 +16,7 @@ from markupsafe import Markup, escape
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.report.labels import METRICS, metric_title, report_title, run_title, short_title
-from pipeline.report.site.site_data import SiteData, run_page
+from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.workflow.targets import snakemake_command
 
 MARK = "assets/site.css"
@@ -49,12 +50,14 @@ class Pages:
         found.filters |= {
             "code": with_code,
             "plain": without_code,
+            "quoted": shlex.quote,
             "titled": report_title,
             "short": short_title,
             "breaking": breaking,
         }
         found.globals |= {
             "run_page": run_page,
+            "paper_page": paper_page,
             "scale": self.site.project.config.scale,
             "plan": snakemake_command(self.site.project, "plan"),
             "status": self.site.status,

@@ -18,7 +18,7 @@ from pipeline.report.markup import plain
 from pipeline.report.site import compare, overview, readings
 from pipeline.report.site.charts import DotChart, Number, differences
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.site_data import SiteData
+from pipeline.report.site.site_data import SiteData, file_name, paper_page
 from pipeline.report.site.tables import (
     MARK_LABELS,
     MARK_MEANINGS,
@@ -35,11 +35,6 @@ NOT_TESTED = "not tested here"
 """Name of the verdict on a claim that no further run at this scale would decide."""
 CHARTED = 40
 """Rows of a figure's numbers that a page shows."""
-
-
-def paper_page(paper: str) -> str:
-    """Return the name of a paper's page."""
-    return f"paper-{paper}.html"
 
 
 def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, dict[str, str]]]:
@@ -69,7 +64,9 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
         },
         commands={name: snakemake_command(site.project, path) for name, path in paths.items()},
         downloads={
-            name: pages.copy(path, f"tables/{paper}-{name}.csv") for name, path in paths.items() if path.exists()
+            name: pages.copy(path, f"tables/{file_name(paper, name)}.csv")
+            for name, path in paths.items()
+            if path.exists()
         },
         others=other_tables(site, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
@@ -107,13 +104,14 @@ def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
     svg, entry = site.path(product), site.project.figure(paper, name)
     quotes = any(isinstance(source, AttentionMaps | Alignments) for source in flatten(site.graph.inputs(product)))
     shown = not quotes or site.is_shown(site.project.stand_in(entry.dataset))
+    copy = f"figures/{file_name(paper, name)}"
     made = shown and svg.exists() and svg.with_suffix(".csv").exists()
     header, *rows = read_csv(svg.with_suffix(".csv")) if made else [[]]
     return {
         "name": name,
         "caption": caption(svg.with_suffix(".md"), site.project.config.scale) or entry.caption.strip(),
-        "picture": pages.copy(svg, f"figures/{paper}-{name}.svg") if made else "",
-        "numbers": pages.copy(svg.with_suffix(".csv"), f"figures/{paper}-{name}.csv") if made else "",
+        "picture": pages.copy(svg, f"{copy}.svg") if made else "",
+        "numbers": pages.copy(svg.with_suffix(".csv"), f"{copy}.csv") if made else "",
         "header": header,
         "rows": rows[:CHARTED],
         "all": len(rows),

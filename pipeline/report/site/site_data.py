@@ -1,5 +1,6 @@
 """Data of the site: the products of every report, and those that exist."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,7 +138,17 @@ class SiteData:
 
 def run_page(run: RunId) -> str:
     """Return the name of a run's page."""
-    return f"run-{run.folder.replace('/', '-')}.html"
+    return f"run-{file_name(*run.folder.split('/'))}.html"
+
+
+def paper_page(paper: str) -> str:
+    """Return the name of a paper's page."""
+    return f"paper-{file_name(paper)}.html"
+
+
+def file_name(*names: str) -> str:
+    """Join names by dots; other characters that part names or addresses, such as `.`, `#` and `?`, become codes."""
+    return ".".join(re.sub(r"[^\w-]", lambda found: f"~{ord(found[0]):x}~", name) for name in names)
 
 
 def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedProduct]:
