@@ -24,6 +24,7 @@ from pipeline.training.update_rules import update_rule
 SPEECH = {
     "attention": attention_config(),
     "last context": attention_config(gru_reads="last context", task_state="state and context"),
+    "one position": attention_config(location_width=1),
     "ctc": ctc_config(),
     "joint": joint_config(),
 }

@@ -236,7 +236,7 @@ def backward_loop(
         if t:
             grad_window = (grad_hidden @ location).to(grad_states.dtype)
             unfolded = torch.ops.aten.unfold_backward(grad_window, padded, 1, len(inputs.location), 1)
-            grad_alignment = unfolded[:, reach:-reach]
+            grad_alignment = unfolded[:, reach : reach + values.shape[1]]
         if t + late:
             grad_state = state_backward(t + late, grad_state)
         if late:
