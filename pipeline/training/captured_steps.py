@@ -93,7 +93,11 @@ class CapturedSteps:
 
     def fitted(self, batch: AnyBatch) -> AnyBatch:
         """Pad a batch to a shape of the grid, packed so that one copy brings it to the device."""
-        fitted = batch.fitted_to(*self.grid.fit((*batch.src_shape, batch.tgt_out.shape[1])))
+        shape = *batch.src_shape, batch.tgt_out.shape[1]
+        rows, *sides = self.grid.fit(shape)
+        if (most := self.model.max_positions) is not None:  # beyond them there is no learned vector
+            sides = [max(length, min(side, most)) for length, side in zip(shape[1:], sides, strict=True)]
+        fitted = batch.fitted_to(rows, *sides)
         return fitted.packed(pin=self.device.type == "cuda")
 
     def run(

@@ -17,7 +17,7 @@ from pipeline.training import setup
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
-from pipeline.training.graph_cache import GraphCache
+from pipeline.training.graph_cache import GraphCache, ShapeGrid
 from pipeline.training.ownership import StopRequest
 from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
@@ -149,6 +149,22 @@ def test_graphs_are_dropped_when_memory_is_short(trainer_with, caplog, faulty):
     graphs = short.steps.captured.graphs
     assert graphs.recorder.released and not graphs.failure
     assert bool(graphs.refused) == ("no memory for the CUDA graph of a batch" in caplog.text) == (1 in faulty)
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "convolutional"])
+def test_padded_batches_stay_within_learned_positions(trainer_with, architecture):
+    def shapes(trainer) -> list[tuple[int, ...]]:
+        batches = [batch for step in range(SHORT["max_steps"]) for batch in trainer.steps.prepare(step).micro_batches]
+        return [(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches]
+
+    plain = trainer_with("plain")
+    longest = max(max(sides) for _, *sides in shapes(plain))
+    model = {"max_positions": longest} | ({"positions": "learned"} if architecture == "transformer" else {})
+    trainer = trainer_with("run", architecture=architecture, model=model)
+    trainer.steps.captured.grid = ShapeGrid([(99, longest + 2, longest + 1)])
+    assert shapes(trainer) == [(99, longest, longest)] * SHORT["max_steps"]
+    final(trainer)
+    assert trainer.steps.captured.graphs.recorder.replayed == SHORT["max_steps"]
 
 
 @any_number_of_batches
