@@ -179,7 +179,12 @@ class GraphCache(Generic[Graph]):
         """Error after which nothing is recorded any more."""
 
     def get(self, key: Hashable, record: Callable[[], Graph]) -> Graph | None:
-        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded."""
+        """Return the graph of `key`, recorded by `record` if it is new; None if it cannot be recorded.
+
+        If the graph of `key` did not fit into memory, all others are dropped, because eager work cannot use theirs.
+        """
+        if key in self.refused and self.graphs:
+            self.clear()
         if self.failure or key in self.refused:
             return None
         found = self.graphs.pop(key, None) or self._recorded(key, record)
@@ -199,8 +204,7 @@ class GraphCache(Generic[Graph]):
             return record()
         except RuntimeError as error:
             if not is_out_of_memory(error):
-                self.failure = summary(error)
-                log.warning("cannot capture steps as CUDA graphs, they run eagerly: %s", self.failure)
+                self._fail(error)
                 return None
         log.info("no memory for another CUDA graph: dropping %d graphs", len(self.graphs))
         self.clear()
@@ -208,8 +212,15 @@ class GraphCache(Generic[Graph]):
             return record()
         except RuntimeError as error:
             if not is_out_of_memory(error):
-                raise
+                self._fail(error)
+                return None
         log.warning("no memory for the CUDA graph of a batch of shape %s, it runs eagerly", key)
         self.refused.add(key)
         self.recorder.release()
         return None
+
+    def _fail(self, error: RuntimeError) -> None:
+        """Record nothing any more, and leave the memory to eager work."""
+        self.failure = summary(error)
+        log.warning("cannot capture steps as CUDA graphs, they run eagerly: %s", self.failure)
+        self.clear()

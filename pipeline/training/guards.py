@@ -13,6 +13,8 @@ from pipeline.training.state import TrainingState
 
 log = logging.getLogger(__name__)
 MOST_SKIPPED_IN_A_ROW = 10
+REFUSALS = ("can't allocate memory", "not enough memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
+"""Parts of messages about a lack of memory."""
 
 
 NAMED_SEQUENCES = 10
@@ -129,8 +131,12 @@ def out_of_memory_with_one_sequence(spec: RunSpec, step: int, where: str) -> Out
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out: CUDA raises its own class, the CPU allocator a plain RuntimeError."""
-    refused = "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    """Return whether memory ran out.
+
+    torch's allocator of GPU memory raises its own class. That of the CPU, CUDA itself, for a graph or a module of
+    kernels, and CUDA's libraries end in other errors.
+    """
+    refused = any(text in str(error) for text in REFUSALS)
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or refused
 
 

@@ -151,6 +151,29 @@ def test_graphs_are_dropped_when_memory_is_short(trainer_with, caplog, faulty):
     assert bool(graphs.refused) == ("no memory for the CUDA graph of a batch" in caplog.text) == (1 in faulty)
 
 
+def test_an_error_after_lack_of_memory_leaves_eager_steps(trainer_with, caplog):
+    def fail(number: int) -> None:
+        if number > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory") if number == 2 else RuntimeError("not permitted")
+
+    faulty, eager = trainer_with("faulty", fail, **ONE_BATCH), trainer_with("eager", refuse, **ONE_BATCH)
+    torch.testing.assert_close(final(faulty), final(eager), **EXACT)
+    graphs = faulty.steps.captured.graphs
+    assert graphs.failure == "RuntimeError: not permitted" and graphs.recorder.recorded == 3
+    assert "cannot capture steps as CUDA graphs" in caplog.text
+
+
+@pytest.mark.parametrize("error", [RuntimeError("refused"), torch.OutOfMemoryError("CUDA out of memory")])
+def test_eager_work_finds_no_graphs_in_memory(error):
+    def fail() -> str:
+        raise error
+
+    cache = GraphCache[str](TapeRecorder(list))
+    for key in ("small", "other"):
+        cache.get(key, lambda key=key: key)
+        assert cache.get("large", fail) is None and not cache.graphs and cache.recorder.released
+
+
 @pytest.mark.parametrize("architecture", ["transformer", "convolutional"])
 def test_padded_batches_stay_within_learned_positions(trainer_with, architecture):
     def shapes(trainer) -> list[tuple[int, ...]]:
