@@ -168,6 +168,10 @@ class Optimiser:
         if moved:
             self.rule.move([*moved.values()], gradients, [self.states[number] for number in moved], rate, skip)
 
+    def missing_states(self) -> list[State]:
+        """Return initial states of the parameters that have none, to see whether they fit into memory."""
+        return [self.rule.state(own) for number, own in enumerate(self.parameters) if number not in self.states]
+
     def zero_grad(self) -> None:
         """Set all gradients to None."""
         for parameter in self.parameters:

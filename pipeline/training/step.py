@@ -228,7 +228,7 @@ class StepRunner:
                 )
 
     def _warm_up(self, step: int) -> str | None:
-        """Run the passes of the largest micro-batch, with placeholders of the optimiser's moments in memory.
+        """Run the passes of the largest micro-batch, with placeholders of moments that the optimiser will create.
 
         Neither weights nor buffers (such as running statistics) change.
 
@@ -242,7 +242,7 @@ class StepRunner:
         before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         try:
             with self.out_of_memory_explained(step, [largest]):
-                moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
+                moments = self.optimiser.missing_states()
             self.backward(step, largest, largest.num_tokens)
             del moments
         except guards.OutOfMemory:

@@ -1,3 +1,4 @@
+import gc
 import math
 import random
 import re
@@ -17,7 +18,7 @@ from pipeline.core.json_csv import read_json
 from pipeline.core.records.training import BestLoss, Loss
 from pipeline.data.batches.corpus_batches import training_batches
 from pipeline.models.transformer.model import Transformer
-from pipeline.training import captured_steps, guards
+from pipeline.training import captured_steps, guards, job
 from pipeline.training.job import train_run
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.specification import weight_files
@@ -181,6 +182,34 @@ def test_resumed_training_keeps_its_halved_micro_batches(new_run, train, train_s
     train_run(stopped, threads=1)
     first, second = ((run / "model.safetensors").read_bytes() for run in (undisturbed, stopped))
     assert first == second and read_json(stopped / "done.json")["micro_batch"] == 37
+
+
+def elements() -> int:
+    """The number of elements of all tensors that Python holds now, without garbage."""
+    gc.collect()
+    return sum(found.numel() for found in gc.get_objects() if type(found) is torch.Tensor)
+
+
+def test_a_resumed_training_tries_no_second_moments(new_run, train_signalled, monkeypatch):
+    """Before the first step, memory is tried with moments of all weights, which a resumed training has already."""
+    tried, at_start, moments = [], [], []
+    backward = StepRunner.backward
+
+    def train(self: Trainer) -> None:
+        at_start.append(elements())
+        moments.append(sum(tensor.numel() for tensor in self.optimiser.tensors().values()))
+
+    run = new_run()
+    for resumed in (False, True):
+        if resumed:
+            train_signalled(run, step=3)
+        with monkeypatch.context() as patched:
+            patched.setattr(StepRunner, "backward", lambda *args: tried.append(elements()) or backward(*args))
+            patched.setattr(Trainer, "train", train)
+            patched.setattr(job, "finish", lambda trainer: None)
+            train_run(run, threads=1)
+    fresh, again = (held - later for held, later in zip(tried, at_start, strict=True))
+    assert moments[0] == 0 < moments[1] == fresh - again
 
 
 def test_advice_after_halving_names_the_halved_size(new_run, limit_memory, monkeypatch):
