@@ -95,6 +95,7 @@ class Trainer:
             fault = self._flush_pending_step() or self.early_fault  # with async_stats, of the previous step
             self.early_fault = None
             self.pending_step = step, prepared, scalars, self.optimiser.rate
+            self.progress.monitor(step + 1, self.model.monitors)  # before the next step changes the values
             state.step = step + 1
             saving = self.saving_is_due()
             if fault or self.pauses_after_step or not self.steps.async_stats:
@@ -127,7 +128,6 @@ class Trainer:
             self.stop_step = step
         self.cost.count(sums.tokens, flops)
         self.progress.count(step + 1, sums, rate, norm, self.prefetcher.waited_s)
-        self.progress.monitor(step + 1, self.model.monitors)
         return fault
 
     @property

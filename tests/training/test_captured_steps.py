@@ -12,6 +12,9 @@ from made_records import MACHINE
 from tape import TapeRecorder, refuse, taped
 
 from pipeline.config import load_run
+from pipeline.core.layout import PROGRESS_FILE
+from pipeline.core.records.record import read_lines_as
+from pipeline.core.records.training import AnyProgress, MonitorLine
 from pipeline.models.kernels.autocast import cached_casts
 from pipeline.training import setup
 from pipeline.training.captured_steps import captured_steps
@@ -188,6 +191,22 @@ def test_padded_batches_stay_within_learned_positions(trainer_with, architecture
     assert shapes(trainer) == [(99, longest, longest)] * SHORT["max_steps"]
     final(trainer)
     assert trainer.steps.captured.graphs.recorder.replayed == SHORT["max_steps"]
+
+
+def test_monitored_values_are_those_of_their_step(trainer_with):
+    trainer = trainer_with("run", architecture="weighted_transformer", **ONE_BATCH)
+    seen, run = [trainer.model.monitors()], trainer.steps.captured.run
+
+    def watched(*args) -> torch.Tensor:
+        out = run(*args)
+        seen.append(trainer.model.monitors())
+        return out
+
+    trainer.steps.captured.run = watched
+    final(trainer)
+    lines = read_lines_as(AnyProgress, trainer.checkpoints.run_folder / PROGRESS_FILE)
+    assert [line.values for line in lines if isinstance(line, MonitorLine)] == seen
+    assert seen[0] != seen[1] != seen[2]
 
 
 @any_number_of_batches
