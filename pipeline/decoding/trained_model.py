@@ -116,7 +116,7 @@ def build_decoder(
         model: In evaluation mode.
         config: Settings and weights of the search.
         language_model: Added to the model's scores, weighted by `config.lm_weight`; None for none.
-        recorder: Records steps of a beam search as CUDA graphs; None runs all steps eagerly.
+        recorder: Records steps of a beam search as CUDA graphs, unless n-grams are added; None runs all eagerly.
 
     Returns:
         A function from a batch to the best hypothesis of each sequence.
@@ -132,7 +132,7 @@ def build_decoder(
         return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
     if config.word_bonus:
         raise UserError("decoding.word_bonus: only models with CTC take a word bonus; set it to 0")
-    if recorder:
+    if recorder and not isinstance(language_model, Ngram):  # their probabilities are on the host
         captured = CapturedSearch(model, config, recorder, external_lm)
         return lambda batch: [best for best, *_ in captured.search(batch)]
     return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm)]

@@ -24,9 +24,10 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches.base import Batch
 from pipeline.decoding import captured_search
 from pipeline.decoding.captured_search import CapturedSearch, rounded_up
+from pipeline.decoding.trained_model import build_decoder
 from pipeline.models.architectures import build_model
 from pipeline.models.kernels.autocast import cached_casts, forget_casts
-from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.language_model.model import LanguageModel, Ngram
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.interface import AsyncCopy, ExternalLM
@@ -105,6 +106,15 @@ def test_a_captured_search_of_speech_finds_the_same(name):
 def test_captured_search_with_a_language_model_finds_the_same():
     beside = ExternalLM(LanguageModel(lm_config(), small_models.VOCAB).eval(), 0.5)
     assert_captured_finds_the_same(text_model(), texts(), beside)
+
+
+def test_a_search_with_ngrams_records_no_graphs():
+    """A graph cannot hold their counts, which are on the host."""
+    model, batch, recorder = text_model(), texts(), TapeRecorder(list)
+    ngrams = Ngram(2, small_models.VOCAB, [np.array([7, 8, 9]), np.array([9, 9])])
+    found = build_decoder(model, CONFIG.model_copy(update={"lm_weight": 0.5}), ngrams, recorder)(batch)
+    assert found == [best for best, _ in eager(model, ExternalLM(ngrams, 0.5))(batch)]
+    assert not recorder.recorded
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["float32", "bfloat16"])
