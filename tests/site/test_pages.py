@@ -26,7 +26,7 @@ from lxml import html
 from made_site import make_results, sentences
 from real_project import real_project
 
-from pipeline.core.artifacts import ExampleTable, RunId, Score
+from pipeline.core.artifacts import ExampleTable, Figure, RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
@@ -76,6 +76,14 @@ def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, li
 def test_empty_text_of_a_table_is_named(score, value):
     rows = with_empty_named(["item", "ours", score], [["a", "", value], ["b", "", ""], ["c", "ein Hund", value]])
     assert rows == [["a", "(nothing)", value], ["b", "not run", ""], ["c", "ein Hund", value]]
+
+
+def test_table_and_figure_that_were_cut_short_are_shown(project, tmp_path):
+    touch(project.layout.path(ExampleTable("multichannel", "table3")), "item,ours,bleu\na,ein Hund,1.0\nb,ein")
+    picture = touch(project.layout.path(Figure("multichannel", "figure3")), "<svg/>")
+    touch(picture.with_suffix(".csv"), "system,longer_than,bleu\nRNN,10,20.5\nodd")
+    page = read(site_of(project, tmp_path / "site") / "paper-multichannel.html")
+    assert row_of(page, "b") == ["b", "ein", ""] and row_of(page, "odd") == ["odd", "", ""]
 
 
 def test_the_same_results_make_the_same_bytes_over_an_old_site(site, tmp_path):

@@ -329,6 +329,7 @@ def with_empty_named(header: Sequence[str], rows: Sequence[Sequence[str]]) -> li
 
 
 def read_csv(path: Path) -> list[list[str]]:
-    """Return the cells of a CSV file, row by row."""
+    """Return the cells of a CSV file, row by row; all rows are as long as the first, also if the file was cut short."""
     with open(path, encoding="utf-8", newline="") as file:
-        return [[from_text(cell) for cell in row] for row in csv.reader(file)] or [[]]
+        rows = [[from_text(cell) for cell in row] for row in csv.reader(file)] or [[]]
+    return [[*row, *[""] * len(rows[0])][: len(rows[0])] for row in rows]
