@@ -97,6 +97,11 @@ def interval_of(metric: MetricValue) -> str:
     return "–" if metric.low is None else f"{metric.low:.2f} to {metric.high:.2f}"
 
 
+def in_cell(code: str) -> str:
+    """Return code for a cell of a Markdown table, which a `|` would end."""
+    return "`" + code.replace("|", r"\|") + "`"
+
+
 def model_card(root: Path, record: "PortableModel", folder: str) -> str:
     """Return the model card: Markdown with a header in YAML.
 
@@ -106,7 +111,7 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
         folder: Name of its folder, for the examples.
     """
     rows = [
-        f"| {literal(test_set)} | {name} | {score.value:.2f} | {interval_of(score)} | `{score.signature}` |"
+        f"| {literal(test_set)} | {name} | {score.value:.2f} | {interval_of(score)} | {in_cell(score.signature)} |"
         for test_set, metrics in record.scores.items()
         for name, score in metrics.items()
     ]

@@ -66,6 +66,9 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
             yield f"  {count:,} left out: {reason}"
             numbers = found.get("rejected_lines", {}).get(reason, [])
             raw = [prepared.parent.parent / "raw" / f"{split}.{language}" for language in dataset.languages]
+            if not all(path.exists() for path in raw):
+                yield from (f"    line {number}, whose text was removed to free disk space" for number in numbers)
+                continue
             yield from (f"    line {number}: {' | '.join(line_at(path, number) for path in raw)}" for number in numbers)
         yield from (f"    {one_line(example)}" for example in found.get("examples", []))
     yield from overlaps(dataset, prepared.parent)

@@ -6,13 +6,17 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from fabricated import touch
+from made_records import parallel_corpus, parallel_split
 from placeholders import Placeholders
+from real_project import real_project
 from rule_files import TEXT
 
 from pipeline.core import artifacts as products
+from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.workflow.failures import ExecutorErrorHandler, first_line, logged_error, stages_of
 from pipeline.workflow.rules import product_of
-from reprise.cli.report import line_at
+from reprise.cli.report import line_at, report
 
 ELSEWHERE = {"train", "calibrate", "check-data", "plan", "cost", "site", "view-{view}"}
 """A training records how it ended, and these make no result that a report reads."""
@@ -43,6 +47,28 @@ def test_the_cause_of_a_failure_moves_no_cursor(tmp_path):
 def test_an_example_of_a_corpus_moves_no_cursor(tmp_path):
     (tmp_path / "train.en").write_text(f"a\n{EVIL}\n")
     assert line_at(tmp_path / "train.en", 2) == HARMLESS
+
+
+@pytest.mark.parametrize("freed", [False, True])
+def test_report_on_a_dataset_does_not_need_freed_text(tmp_path, freed):
+    """`free --remove text` removes the raw lines, too, whose numbers the report has."""
+    project = real_project({"work": str(tmp_path), "scale": "demo"})
+    dataset = project.dataset_records["grammar-en-de"]
+    counts = {"read": 2, "kept": 1, "repaired": {}, "src_words": 1, "tgt_words": 1}
+    rejected = {"rejected": {"empty": 1}, "rejected_lines": {"empty": [2]}}
+    split = PairsReport.model_validate(counts | rejected)
+    PreparedPairs(dataset="toy", tokeniser="moses", splits=dict.fromkeys(dataset.split_names, split)).write(
+        project.layout.path(products.Prepared(dataset.name))
+    )
+    encoded = project.layout.path(products.Encoded(dataset.name))
+    splits = dict.fromkeys(dataset.split_names, parallel_split())
+    parallel_corpus(60, splits=splits).write(encoded)
+    for name in dataset.split_names:
+        for language in () if freed and name == "train" else ("en", "de"):
+            touch(encoded.parents[1] / f"raw/{name}.{language}", f"a\nb {language}\n")
+    lines = [line.strip() for line in report(project, dataset) if line.startswith("    line")]
+    train = "line 2, whose text was removed to free disk space" if freed else "line 2: b en | b de"
+    assert lines == [train, *["line 2: b en | b de"] * (len(dataset.split_names) - 1)]
 
 
 ENDED = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. For further error details see the cluster/cloud log"

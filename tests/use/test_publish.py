@@ -7,14 +7,17 @@ import re
 import shutil
 import sys
 import tarfile
+from itertools import pairwise
 from types import SimpleNamespace
 from unittest.mock import Mock, create_autospec
 
 import pytest
 import yaml
 from copied_project import ROOT
+from markdown_it import MarkdownIt
 from packed_model import pack, write_sums
 
+from pipeline.core.records.outputs import MetricValue
 from reprise.__main__ import main
 from reprise.portable import PortableModel
 from reprise.scaffold import model_card
@@ -116,6 +119,17 @@ def test_full_disk_is_not_taken_for_an_unreachable_hub(folder, api, refused):
 def test_missing_extra_is_named(folder, monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert "`pip install '.[hub]'` installs it" in refused("publish", folder, NAME)
+
+
+def test_signature_of_a_score_stays_in_its_cell_of_the_card(packed):
+    signature = "text:moses|nrefs:1|case:lc"
+    value = MetricValue(value=27.3, low=26.0, high=28.5, signature=signature)
+    record = PortableModel.read(packed / "model.json").model_copy(update={"scores": {"news": {"bleu_paper": value}}})
+    tokens = MarkdownIt("commonmark").enable("table").parse(model_card(ROOT, record, "model"))
+    cells = [text.children for kind, text in pairwise(tokens) if kind.type == "td_open"]
+    shown = [(part.type, part.content) for cell in cells for part in cell]
+    texts = ["news", "bleu_paper", "27.30", "26.00 to 28.50"]
+    assert shown == [*(("text", text) for text in texts), ("code_inline", signature)]
 
 
 @pytest.mark.parametrize(
