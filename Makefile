@@ -74,9 +74,9 @@ demo: env
 	@echo "  $(BIN)/reprise make results/claims.csv               what the paper says, judged"
 	@echo "  $(BIN)/reprise make coldfusion                       another paper: tables, figures and claims"
 
-# before each commit; of three workers one mostly waits, for Slurm. QA=1 adds the tests of `make qa-tests`
+# before each commit; four workers for two cores, as they often wait for Slurm. QA=1 adds the tests of `make qa-tests`
 test: env
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(if $(QA),-m "")
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(QA),-m "")
 
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env
