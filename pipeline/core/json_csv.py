@@ -1,6 +1,7 @@
 """JSON files of one value each, and CSV files with a header that are safe to open in a spreadsheet."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,15 @@ def write_json(path: Path, value: Any) -> None:
     with atomic_write(path) as handle:
         json.dump(value, handle, indent=1, ensure_ascii=False, sort_keys=True)
         handle.write("\n")
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON does not have, such as infinite losses, by null."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def parse(content: str | bytes) -> Any:

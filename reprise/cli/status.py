@@ -17,6 +17,7 @@ from rich.text import Text
 
 from pipeline.core.artifacts import Calibration, Product, RunId, Trained
 from pipeline.core.command_line import Argument, Pause
+from pipeline.core.json_csv import finite
 from pipeline.core.schema import known
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
@@ -75,7 +76,7 @@ def status(
     if as_json:
         campaign = watcher.snapshot()
         hours = forecast.hours(campaign) if forecast else None
-        print(json.dumps(asdict(campaign) | {"to_come": hours}, default=str))
+        print(json.dumps(finite(asdict(campaign) | {"to_come": hours}), default=str))
         return
     words: str | None = None
     live = Live(screen=True, auto_refresh=False) if watch and sys.stdout.isatty() else None

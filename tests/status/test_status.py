@@ -296,6 +296,15 @@ def test_a_program_reads_the_same_as_json(project, runs, capsys):
     assert campaign["made"]["trainings"] == [0, len(runs)]
 
 
+def test_json_of_a_training_that_diverged_has_no_infinity(project, runs, capsys):
+    """JSON has no such number, and most programs refuse the word."""
+    with held(folder := folder_of(project, runs[0])):
+        append(folder, [progress_line(10, perplexity=float("inf"))])
+        text = screen(project, capsys, "--json")
+    found = json.loads(text, parse_constant=pytest.fail)["runs"]
+    assert [run["progress"]["perplexity"] for run in found if run["progress"]] == [None]
+
+
 def test_forecast_of_status_falls_with_every_step(project, runs):
     forecast = Forecast(real_project({"work": str(project.layout.work), "scale": "paper"}), ["weighted"])
     watch = watching(forecast.project)

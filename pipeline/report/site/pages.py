@@ -1,7 +1,6 @@
 """The folder of a site: templates filled in, data beside them as scripts, files of earlier sites removed."""
 
 import json
-import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from markupsafe import Markup, escape
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
+from pipeline.core.json_csv import finite
 from pipeline.report.labels import METRICS, metric_title, report_title, run_title, short_title
 from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.workflow.targets import snakemake_command
@@ -114,15 +114,6 @@ def as_json(value: Any) -> str:
     """Return JSON that no text in it can end as a script, and that a browser can read."""
     dumped = json.dumps(finite(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return dumped.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def finite(value: Any) -> Any:
-    """Replace numbers that JSON does not have, such as infinite losses, by null."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def breaking(text: str, after: str = "._/") -> Markup:
