@@ -26,7 +26,7 @@ from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.kernels.autocast import forget_casts
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.distributed import Group, SharedSums
-from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay, ShapeGrid
+from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay, Shape, ShapeGrid
 from pipeline.training.machine import autocast
 from pipeline.training.optimiser import Optimiser
 
@@ -91,13 +91,16 @@ class CapturedSteps:
         """Accumulated gradients, by parameter."""
         optimiser.hold_rates()
 
+    def fit(self, shape: Shape) -> Shape:
+        """Return the shape of the grid to which batches of a `shape` are padded."""
+        rows, source, target = self.grid.fit(shape)
+        if (most := self.model.max_positions) is not None:  # beyond them there is no learned vector
+            source, target = max(shape[1], min(source, most)), max(shape[2], min(target, most))
+        return rows, source, target
+
     def fitted(self, batch: AnyBatch) -> AnyBatch:
         """Pad a batch to a shape of the grid, packed so that one copy brings it to the device."""
-        shape = *batch.src_shape, batch.tgt_out.shape[1]
-        rows, *sides = self.grid.fit(shape)
-        if (most := self.model.max_positions) is not None:  # beyond them there is no learned vector
-            sides = [max(length, min(side, most)) for length, side in zip(shape[1:], sides, strict=True)]
-        fitted = batch.fitted_to(rows, *sides)
+        fitted = batch.fitted_to(*self.fit((*batch.src_shape, batch.tgt_out.shape[1])))
         return fitted.packed(pin=self.device.type == "cuda")
 
     def run(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -201,7 +202,7 @@ class StepRunner:
         return guards.out_of_memory_explained(self.spec, step, batches, self.batches.micro_batch_positions)
 
     def warm_up_largest_batch(self, step: int) -> None:
-        """Run the passes of the micro-batch that needs most memory, so that lack of memory shows at once.
+        """Run the passes of the micro-batches that need most memory, so that lack of memory shows at once.
 
         If memory runs out in any process, all halve their micro-batches and retry. The steps stay the same, and so do
         their gradients up to rounding and dropout.
@@ -228,30 +229,47 @@ class StepRunner:
                 )
 
     def _warm_up(self, step: int) -> str | None:
-        """Run the passes of the largest micro-batch, with placeholders of moments that the optimiser will create.
+        """Run the passes of the largest micro-batches, with placeholders of moments that the optimiser will create.
 
         Neither weights nor buffers (such as running statistics) change.
 
         Returns:
-            The shape of the micro-batch if memory runs out, else None.
+            The shape of the micro-batch for which memory runs out, else None.
         """
-        candidates: Sequence[AnyBatch] = self.batches.largest_micro_batches()
-        largest = max(candidates, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
-        if self.captured:
-            largest = self.captured.fitted(largest)
+        batches = self.largest_batches()
         before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         try:
-            with self.out_of_memory_explained(step, [largest]):
+            with self.out_of_memory_explained(step, batches[:1]):
                 moments = self.optimiser.missing_states()
-            self.backward(step, largest, largest.num_tokens)
+            while batches:
+                self.backward(step, batches[0], batches[0].num_tokens)
+                self.optimiser.zero_grad()
+                del batches[0]
             del moments
         except guards.OutOfMemory:
-            return guards.describe([largest])
+            return guards.describe(batches[:1])
         finally:
             self.optimiser.zero_grad()
             for buffer, value in before:
                 buffer.copy_(value)
         return None
+
+    def largest_batches(self) -> list[AnyBatch]:
+        """Return the micro-batches that may need most memory, padded as in a step.
+
+        One is of the step with most attention weights. Of a sample, others have most of these, or most positions, when
+        they are padded.
+        """
+        candidates: Sequence[AnyBatch] = self.batches.largest_micro_batches()
+        largest = max(candidates, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
+        parts = self.batches.sampled_parts(captured_steps.SAMPLED_STEPS)
+        shapes = self.batches.shapes_of(parts)
+        rows, source, target = np.array([self.captured.fit(shape) for shape in shapes] if self.captured else shapes).T
+        sizes = rows * np.maximum(source, target) ** 2, rows * (source + target)
+        chosen = dict.fromkeys(int(size.argmax()) for size in sizes)
+        found = [largest, *(self.batches.batch(parts[place], None) for place in chosen)]
+        found = [self.captured.fitted(batch) for batch in found] if self.captured else found
+        return [*{(*batch.src_shape, batch.tgt_out.shape[1]): batch for batch in found}.values()]
 
     def flops(self, batch: AnyBatch) -> float:
         """Return the FLOPs of forward and backward pass of a batch, padding included."""

@@ -177,6 +177,19 @@ def test_eager_work_finds_no_graphs_in_memory(error):
         assert cache.get("large", fail) is None and not cache.graphs and cache.recorder.released
 
 
+@pytest.mark.parametrize("captured", [True, False])
+def test_memory_is_tried_for_most_positions_of_any_step(trainer_with, captured):
+    """A step of short sequences has more of them, and padding adds to that of each shape another share."""
+    trainer, tried = trainer_with("run", **ONE_BATCH), []
+    steps = trainer.steps
+    steps.captured, backward = steps.captured if captured else None, steps.backward
+    steps.backward = lambda step, batch, *rest: tried.append(batch) or backward(step, batch, *rest)
+    trainer.warm_up()
+    taken = [batch for step in range(2 * len(steps.batches)) for batch in steps.prepare(step).micro_batches]
+    most = [max(batch.tgt_out.numel() + batch.src.numel() for batch in batches) for batches in (tried, taken)]
+    assert most[0] == most[1] and len(tried) <= 3
+
+
 @pytest.mark.parametrize("architecture", ["transformer", "convolutional"])
 def test_padded_batches_stay_within_learned_positions(trainer_with, architecture):
     def shapes(trainer) -> list[tuple[int, ...]]:

@@ -192,11 +192,11 @@ def elements() -> int:
 
 def test_a_resumed_training_tries_no_second_moments(new_run, train_signalled, monkeypatch):
     """Before the first step, memory is tried with moments of all weights, which a resumed training has already."""
-    tried, at_start, moments = [], [], []
+    held, fresh_and_resumed, moments = [], [], []
     backward = StepRunner.backward
 
     def train(self: Trainer) -> None:
-        at_start.append(elements())
+        fresh_and_resumed.append(held[0] - elements())
         moments.append(sum(tensor.numel() for tensor in self.optimiser.tensors().values()))
 
     run = new_run()
@@ -204,12 +204,13 @@ def test_a_resumed_training_tries_no_second_moments(new_run, train_signalled, mo
         if resumed:
             train_signalled(run, step=3)
         with monkeypatch.context() as patched:
-            patched.setattr(StepRunner, "backward", lambda *args: tried.append(elements()) or backward(*args))
+            held.clear()
+            patched.setattr(StepRunner, "backward", lambda *args: held.append(elements()) or backward(*args))
             patched.setattr(Trainer, "train", train)
             patched.setattr(job, "finish", lambda trainer: None)
             train_run(run, threads=1)
-    fresh, again = (held - later for held, later in zip(tried, at_start, strict=True))
-    assert moments[0] == 0 < moments[1] == fresh - again
+    fresh, resumed = fresh_and_resumed
+    assert moments[0] == 0 < moments[1] == fresh - resumed
 
 
 def test_advice_after_halving_names_the_halved_size(new_run, limit_memory, monkeypatch):

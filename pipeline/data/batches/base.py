@@ -4,7 +4,7 @@ Dimensions: B sequences, S source positions, T target positions.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -238,10 +238,17 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
         """Return the micro-batches of the heaviest step, to fail early if they do not fit."""
         return [self.batch(part, None) for part in self._split(self.heaviest_step())]
 
+    def sampled_parts(self, steps: int) -> list[np.ndarray]:
+        """Return the sequences (B,) of each micro-batch of some training steps from the first two epochs."""
+        sample = np.unique(np.linspace(0, 2 * len(self) - 1, steps).astype(int)).tolist()
+        return [part for step in sample for part in self._split(self.sequences_of(step))]
+
     def sampled_shapes(self, steps: int) -> list[tuple[int, int, int]]:
         """Return the shapes of the micro-batches of some training steps from the first two epochs."""
-        sample = np.unique(np.linspace(0, 2 * len(self) - 1, steps).astype(int)).tolist()
-        parts = [part for step in sample for part in self._split(self.sequences_of(step))]
+        return self.shapes_of(self.sampled_parts(steps))
+
+    def shapes_of(self, parts: Sequence[np.ndarray]) -> list[tuple[int, int, int]]:
+        """Return the shapes of micro-batches, given the sequences (B,) of each."""
         sides = self.pairs.src_lengths, self.pairs.tgt_lengths
         source, target = ([int(lengths[part].max()) for part in parts] for lengths in sides)
         return list(zip(map(len, parts), source, target, strict=True))
