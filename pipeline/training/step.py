@@ -25,6 +25,7 @@ from pipeline.training.optimiser import Optimiser
 
 log = logging.getLogger(__name__)
 Prepared = TypeVar("Prepared")
+Result = TypeVar("Result")
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
@@ -200,6 +201,17 @@ class StepRunner:
     def out_of_memory_explained(self, step: int, batches: Sequence[AnyBatch]) -> AbstractContextManager[None]:
         """Return `guards.out_of_memory_explained` for micro-batches of the present size."""
         return guards.out_of_memory_explained(self.spec, step, batches, self.batches.micro_batch_positions)
+
+    def between_steps(self, work: Callable[[], Result]) -> Result:
+        """Return the result of `work`, which can be repeated; drop all CUDA graphs if they leave it no memory."""
+        try:
+            return work()
+        except RuntimeError as error:
+            if not (guards.is_out_of_memory(error) and self.captured and self.captured.graphs.graphs):
+                raise
+        log.info("%s: no memory between steps: dropping all CUDA graphs", self.spec.name)
+        self.captured.forget()
+        return work()
 
     def warm_up_largest_batch(self, step: int) -> None:
         """Run the passes of the micro-batches that need most memory, so that lack of memory shows at once.

@@ -175,7 +175,8 @@ class Trainer:
     def keep(self) -> None:
         """Keep the weights for averaging and rollback, if they are finite; only the first process writes."""
         if self.group.is_first and all_finite(self.model.parameters()):
-            self.checkpoints.save_weights(self.model, self.state.step, self.state.good_step)
+            step, good = self.state.step, self.state.good_step
+            self.steps.between_steps(lambda: self.checkpoints.save_weights(self.model, step, good))
 
     def roll_back(self, fault: str) -> None:
         """Load the last good weights, reset the optimiser, and continue with the next step.
@@ -200,7 +201,8 @@ class Trainer:
 
     def validate(self) -> str | None:
         """Measure perplexity on training and development data, and decode samples; return a fault or None."""
-        fit, dev = self.validation.on_training_data(self.model), self.validation.on_dev(self.model)
+        measures = self.validation.on_training_data, self.validation.on_dev
+        fit, dev = (self.steps.between_steps(partial(measure, self.model)) for measure in measures)
         if not self.state.is_sane(dev, self.validation.vocab_size):
             return f"the development loss is {dev.nll_per_token:.4g} nats after step {self.state.step}"
         self.state.good_step = self.state.kept_step(self.spec.training.checkpoint_every)
@@ -209,7 +211,7 @@ class Trainer:
         if not self.group.is_first:
             return None
         self.progress.validated(self.state)
-        for sample in self.validation.samples(self.model):
+        for sample in self.steps.between_steps(partial(self.validation.samples, self.model)):
             self.samples.append(SampleLine.model_validate({"step": self.state.step, **sample}))
             for name, text in sample.items():
                 log.info("  %-11s %s", name, text)
@@ -229,7 +231,7 @@ class Trainer:
         started = time.monotonic()
         if self.group.is_first and all_finite(self.model.parameters()):
             cost = self.cost.until(self.state.step)
-            write_cost = partial(cost.write, self.cost.path)
-            self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine, write_cost)
+            written = self.model, self.optimiser, self.state, self.machine, partial(cost.write, self.cost.path)
+            self.steps.between_steps(partial(self.checkpoints.save_resume, *written))
         self.saved_at, self.saved_step = time.monotonic(), self.state.step
         self.saving_took_s = self.saved_at - started

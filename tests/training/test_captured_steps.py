@@ -177,6 +177,43 @@ def test_eager_work_finds_no_graphs_in_memory(error):
         assert cache.get("large", fail) is None and not cache.graphs and cache.recorder.released
 
 
+BETWEEN = [("validation", name) for name in ("on_training_data", "on_dev", "samples")]
+BETWEEN += [("checkpoints", "save_resume"), ("checkpoints", "save_weights")]
+
+
+@pytest.mark.parametrize(("owner", "name"), BETWEEN)
+def test_work_between_steps_gets_the_memory_of_graphs(trainer_with, owner, name):
+    """Graphs keep a pool of memory, of which torch's allocator lends nothing to other work."""
+    undisturbed, short = (trainer_with(folder, **ONE_BATCH) for folder in ("undisturbed", "short"))
+    owned, graphs, refused = getattr(short, owner), short.steps.captured.graphs, []
+    work = getattr(owned, name)
+
+    def refuse_beside_graphs(*args):
+        if graphs.graphs:
+            refused.append(len(graphs.graphs))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return work(*args)
+
+    setattr(owned, name, refuse_beside_graphs)
+    torch.testing.assert_close(final(short), final(undisturbed), **EXACT)
+    assert len(refused) > 1 and short.state.dev == undisturbed.state.dev
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), torch.OutOfMemoryError("CUDA out of memory")])
+def test_an_error_of_work_between_steps_is_raised(trainer_with, error):
+    """Without graphs, even a lack of memory; and other errors are raised at once."""
+    trainer, calls = trainer_with("run"), []
+    trainer.steps.captured.graphs.graphs["some"] = None
+
+    def fail() -> None:
+        calls.append(error)
+        raise error
+
+    with pytest.raises(RuntimeError, match=str(error)):
+        trainer.steps.between_steps(fail)
+    assert len(calls) == (2 if isinstance(error, torch.OutOfMemoryError) else 1)
+
+
 @pytest.mark.parametrize("captured", [True, False])
 def test_memory_is_tried_for_most_positions_of_any_step(trainer_with, captured):
     """A step of short sequences has more of them, and padding adds to that of each shape another share."""
