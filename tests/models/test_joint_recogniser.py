@@ -146,6 +146,16 @@ def test_lattice_loss_and_gradient_equal_torchs_own(is_repeated, seed):
     torch.testing.assert_close(with_gradients([losses], [logits]), with_gradients([expected], [logits]))
 
 
+def test_lattice_gradient_is_not_rounded_by_autocast():
+    logits, targets, *counts = lattice_inputs()
+    logits = logits.detach().float().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        losses = ctc_lattice_loss(logits.log_softmax(-1), targets, *counts)
+    exact = ctc_lattice_loss(logits.double().log_softmax(-1), targets, *counts)
+    found, expected = (torch.autograd.grad(each.nan_to_num(posinf=0).sum(), logits)[0] for each in (losses, exact))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
 def test_a_transcript_that_does_not_fit_has_no_gradient():
     logits, targets, frame_counts, lengths = lattice_inputs()
     frame_counts[0], lengths[0] = 2, targets.shape[1]

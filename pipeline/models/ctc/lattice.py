@@ -48,8 +48,10 @@ class _CTCLattice(torch.autograd.Function):
         occupied = (ahead + back.reversed(behind) - emitted - log_likelihood[:, None, None]).exp()
         possible = back.inside & log_likelihood.isfinite()[:, None, None]
         symbols = torch.arange(log_probs.shape[2], device=states.device)
-        one_hot = (states.unsqueeze(2) == symbols).to(log_probs.dtype)
-        ctx.save_for_backward(torch.bmm(occupied.masked_fill(~possible, 0.0), one_hot))
+        # In float64, which neither autocast nor TF32 rounds: gradients of logits are small differences from these.
+        one_hot = (states.unsqueeze(2) == symbols).double()
+        emissions = torch.bmm(occupied.masked_fill(~possible, 0.0).double(), one_hot)
+        ctx.save_for_backward(emissions.to(log_probs.dtype))
         return -log_likelihood
 
     @staticmethod
