@@ -111,8 +111,13 @@ class Seq2Seq(nn.Module):
         """
         raise NotImplementedError
 
-    def after_step(self, frozen: bool) -> None:
-        """Run after every optimiser step."""
+    def after_step(self, frozen: bool, skip: Tensor | None = None) -> None:
+        """Run after every optimiser step.
+
+        Args:
+            frozen: The branch weights got no step.
+            skip: On the device, shape (): 1.0 if no parameter got one, else 0.0; None stands for 0.0.
+        """
 
     def monitors(self) -> dict[str, list[float]]:
         """Return small values by name for the progress log."""

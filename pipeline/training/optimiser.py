@@ -154,7 +154,7 @@ class Optimiser:
         self.move(0, self.weights, self.rates[0], skip)
         if self.branch_weights and not frozen:
             self.move(len(self.weights), self.branch_weights, self.rates[1], skip)
-        self.model.after_step(frozen=frozen)
+        self.model.after_step(frozen, skip)
 
     def move(self, first: int, parameters: list[nn.Parameter], rate: Rate, skip: Tensor | None = None) -> None:
         """Apply the gradients of those `parameters` (…) of a group that have one, by the group's `rate`; as `apply`.

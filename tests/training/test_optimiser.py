@@ -105,6 +105,26 @@ def test_step_skipped_on_the_device_leaves_no_trace(name):
     torch.testing.assert_close(moved(False, True, False), moved(False, False), **EXACT)
 
 
+@torch.no_grad()
+def test_branch_weights_of_a_skipped_step_are_not_projected():
+    optimiser = new_optimiser()
+    for weight in optimiser.branch_weights:
+        weight.fill_(0.3)
+        weight.grad = torch.full_like(weight, math.nan)
+    optimiser.step(0, skip=torch.ones(()))
+    assert all((weight == 0.3).all() for weight in optimiser.branch_weights)
+
+
+def test_a_step_that_the_device_takes_has_the_same_bytes():
+    chosen = new_optimiser()
+    plain = copy.deepcopy(chosen)
+    for optimiser, skip in ((chosen, torch.zeros(())), (plain, None)):
+        for number, parameter in enumerate(optimiser.parameters):
+            parameter.grad = torch.linspace(-1, number, parameter.numel()).view_as(parameter)
+        optimiser.step(0, skip=skip)
+    torch.testing.assert_close(copies(chosen.parameters), copies(plain.parameters), **EXACT)
+
+
 def test_an_update_imports_no_compiler():
     """It takes a second and a half, in every training."""
     code = """

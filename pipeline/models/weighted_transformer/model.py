@@ -196,12 +196,15 @@ class WeightedTransformer(Transformer):
         return {"weights": weights, "branch_weights": [*branch_weights.values()]}
 
     @torch.no_grad()
-    def after_step(self, frozen: bool) -> None:
-        """Project every kappa and alpha onto the simplex, all blocks at once."""
+    def after_step(self, frozen: bool, skip: Tensor | None = None) -> None:
+        """Project every kappa and alpha onto the simplex, all blocks at once; see `Seq2Seq.after_step`."""
         if frozen or self.config.normalisation == "softmax" or self.config.weights == "random":
             return
         weights: list[Tensor] = [*self.parameter_groups()["branch_weights"]]
-        torch._foreach_copy_(weights, list(project_to_simplex(torch.stack(weights)).unbind()))
+        projected = project_to_simplex(points := torch.stack(weights))
+        if skip is not None:  # projected again, a point can change by rounding
+            projected = projected.lerp(points, skip)
+        torch._foreach_copy_(weights, list(projected.unbind()))
 
     @torch.no_grad()
     def monitors(self) -> dict[str, list[float]]:
