@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from pipeline.report.site.charts import nice_axis
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.slow,
@@ -281,6 +283,13 @@ def test_axis_of_a_line_at_zero_has_round_ticks(opened):
         }"""
     )
     assert page.locator(".chart g.up text:not(.axis)").all_text_contents() == ["0.0", "0.5", "1.0"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 4.5e8), (-6e-8, 0.0), (0.0, 4e5), (123_456.1, 123_458.0)])
+def test_axis_of_the_browser_is_that_of_the_page(opened, low, high):
+    page = opened("compare-weighted.table2")
+    ticks = page.evaluate("([low, high]) => niceAxis([low, high], 0.04).ticks.map(([, label]) => label)", [low, high])
+    assert ticks == [label for _, label in nice_axis("", [low, high]).ticks]
 
 
 def test_parts_that_need_a_script_are_hidden_without_one(opened):

@@ -329,6 +329,19 @@ def test_ticks_of_random_axes_are_round_few_and_inside():
             assert axis.at(float(label.replace("−", "-"))) == pytest.approx(place, abs=1.0)
 
 
+@pytest.mark.parametrize(
+    ("high", "labels"),
+    [
+        (4.5e8, ["0", "1e8", "2e8", "3e8", "4e8"]),
+        (-6e-8, ["−6e−8", "−4e−8", "−2e−8", "0"]),
+        (-1.0, ["−1.0", "−0.5", "0.0"]),
+        (4e5, ["0", "100000", "200000", "300000", "400000"]),
+    ],
+)
+def test_ticks_of_very_large_and_small_numbers_are_short(high, labels):
+    assert [label for _, label in nice_axis("", [0.0, high]).ticks] == labels
+
+
 def test_few_ticks_are_still_two():
     generator = random.Random(random.random())
     for _ in range(200):

@@ -19,6 +19,8 @@ MARKED = 40
 """Points of a series that are marked, at most."""
 SMALLER = {1.0: 0.5, 2.0: 1.0, 5.0: 2.0, 10.0: 5.0}
 """The next smaller step of an axis, in powers of ten."""
+LONGEST_TICK = 7
+"""Characters that have room beside an axis."""
 LABELS = 40
 """Columns of a heat map that have a label, at most."""
 
@@ -157,8 +159,17 @@ def nice_axis(title: str, values: Iterable[float], ticks: int = 5, margin: float
     step = factor * power
     axis, digits = Axis(title, [], low, high), max(0, -math.floor(math.log10(step * 1.001)))
     for n in range(math.ceil(low / step), math.floor(high / step) + 1):
-        axis.ticks.append((axis.at(n * step), f"{n * step:.{digits}f}".replace("-", "−")))
+        axis.ticks.append((axis.at(n * step), tick_label(n * step, digits)))
     return axis
+
+
+def tick_label(value: float, digits: int) -> str:
+    """Return a `value` with so many decimal `digits`, or as `5e−7` if that is too long and this is shorter."""
+    text = f"{value:.{digits}f}"
+    if len(text) > LONGEST_TICK:
+        mantissa, _, power = f"{value:.9e}".partition("e")
+        text = min(text, f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}" if value else "0", key=len)
+    return text.replace("-", "−")
 
 
 def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChart:

@@ -19,8 +19,13 @@ function niceAxis(values, margin) {
   const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((found) => found >= rough * 0.999);
   const digits = Math.max(0, -Math.floor(Math.log10(step * 1.001))), ticks = [];
-  for (let n = Math.ceil(low / step); n <= Math.floor(high / step); n += 1) ticks.push([n * step, (n * step).toFixed(digits).replace("-", "−")]);
+  for (let n = Math.ceil(low / step); n <= Math.floor(high / step); n += 1) ticks.push([n * step, tickLabel(n * step, digits)]);
   return { low, high, ticks };
+}
+
+function tickLabel(value, digits) {
+  const plain = value.toFixed(digits), short = value ? (+value.toPrecision(10)).toExponential().replace("e+", "e") : "0";
+  return (plain.length > 7 && short.length < plain.length ? short : plain).replaceAll("-", "−");
 }
 
 // Draws the axes again for the series that are shown: in the page they cover all series.
