@@ -160,9 +160,12 @@ class Model:
         return [next(found) if line else "" for line in tokens]
 
     def decode_tokens(self, tokens: list[str]) -> list[str]:
-        """Return the tokenised outputs of tokenised lines."""
+        """Return the tokenised outputs of tokenised lines; empty for one without symbols, as of a zero-width space."""
         assert self.symbols[0] is not None, "only speech has no source symbols, and `require` refused it"
-        return self.decode(GivenText("the text", self.symbols[0].encode(tokens)))
+        sentences = self.symbols[0].encode(tokens)
+        read = [sentence for sentence in sentences if sentence]
+        found = iter(self.decode(GivenText("the text", read)) if read else [])
+        return [next(found) if sentence else "" for sentence in sentences]
 
     def decode(self, split: GivenText | GivenSpeech) -> list[str]:
         """Return the outputs of prepared inputs, in order."""

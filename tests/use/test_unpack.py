@@ -127,6 +127,14 @@ def test_packed_model_with_absurd_sizes_is_refused(tmp_path, lie):
         open_packed(pack(tmp_path, **lie), threads=1)
 
 
+def test_line_without_a_visible_character_is_not_translated(tmp_path):
+    """sentencepiece leaves a zero-width space out, so nothing is left of the line."""
+    model = open_packed(pack(tmp_path), "beam=1", threads=1)
+    alone, *others = model.translate(["\u200b", "abcd", "dcba"])
+    assert alone == "" == model.translate(["\u200b"])[0]
+    assert others == model.translate(["abcd", "dcba"])
+
+
 SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
 PLAIN = {"architecture": "transformer", **SMALL}
 
