@@ -78,7 +78,8 @@ def test_empty_text_of_a_table_is_named(score, value):
     assert rows == [["a", "(nothing)", value], ["b", "not run", ""], ["c", "ein Hund", value]]
 
 
-def test_table_and_figure_that_were_cut_short_are_shown(project, tmp_path):
+def test_table_and_figure_that_were_cut_short_are_shown(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # results are below the working folder
     touch(project.layout.path(ExampleTable("multichannel", "table3")), "item,ours,bleu\na,ein Hund,1.0\nb,ein")
     picture = touch(project.layout.path(Figure("multichannel", "figure3")), "<svg/>")
     touch(picture.with_suffix(".csv"), "system,longer_than,bleu\nRNN,10,20.5\nodd")
@@ -140,7 +141,8 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_a_site_of_nothing_says_so_and_its_links_hold(project, tmp_path):
+def test_a_site_of_nothing_says_so_and_its_links_hold(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     touch(project.layout.path(ExampleTable("multichannel", "table3")), "item,ours,bleu\n")
     site = site_of(project, tmp_path / "site")
     check_links(site)
