@@ -2,7 +2,7 @@
 
 A learning rate is a function of the training step and of how often the rate was lowered (annealed):
 inverse_sqrt: Attention Is All You Need, eq. 3; for kappa and alpha, Weighted Transformer Network, section 4.1.
-cosine: a linear warm-up, then half a cosine that falls to zero at the last step.
+cosine: a linear warm-up, then half a cosine that falls to zero after the last step.
 plateau: lowered when the dev loss stops falling (Convolutional Sequence to Sequence Learning, section 4.2).
 """
 
