@@ -162,7 +162,8 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
     size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing is trained yet"
     target = project.layout.path(Table(paper, table))
-    missing = f"\n`{snakemake_command(project, target)}` makes the missing numbers." if UNFINISHED & {*found} else ""
+    is_finished = UNFINISHED.isdisjoint(filled.runs["status"])
+    missing = "" if is_finished else f"\n`{snakemake_command(project, target)}` makes the missing numbers."
     test_set = size_of_test_set(filled, name, ours)
     text = f"{len(ours)} rows to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH) + missing

@@ -85,6 +85,15 @@ def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert re.fullmatch(command, shown.rstrip("\n").split("\n")[-1])
 
 
+def test_last_line_makes_numbers_that_only_later_columns_lack(project, tmp_path, capsys):
+    for system in ("base", "big"):
+        (run,) = project.runs_of("attention", system, "wmt14-en-de")
+        write_score(project, run, "bleu_paper", "averaged", "test", bleu_statistics(0.5))
+    assert show(tmp_path, paper="attention") == 0
+    *_, last = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert last.endswith("results/demo/attention/table2.csv` makes the missing numbers.")
+
+
 def test_a_trained_row_without_a_score_is_not_called_not_run(project, tmp_path, capsys):
     put_bleu(project, C=[0.5])
     (scored,) = tmp_path.rglob("scores/final/dev.json")
