@@ -10,7 +10,7 @@ Decibels = Annotated[float, Field(ge=-200, le=200, strict=False, allow_inf_nan=F
 
 
 class TrainingConfig(Closed):
-    """Settings by which a model is trained. Token counts are target subwords, padding included."""
+    """Settings by which a model is trained. Token counts include padding."""
 
     read_by: ClassVar[dict[str, dict[str, list[str]]]] = {
         "schedule": {
@@ -33,7 +33,7 @@ class TrainingConfig(Closed):
     schedule: Literal["inverse_sqrt", "constant", "plateau", "cosine"] = Field(
         default="inverse_sqrt",
         description="Learning rate. inverse_sqrt: eq. 3 of Vaswani et al.; constant: lr; plateau: lr, lowered when the "
-        "development loss stops falling; cosine: linear warm-up to lr, then half a cosine to 0 at max_steps",
+        "development loss stops falling; cosine: linear warm-up to lr, then half a cosine, to 0 after max_steps",
     )
     warmup_steps: Count | None = Field(
         default=None, description="inverse_sqrt, cosine: steps of linear warm-up (eq. 3)"
@@ -47,7 +47,7 @@ class TrainingConfig(Closed):
     )
     plateau_annealing: Literal["slow", "fast"] = Field(
         default="slow",
-        description="plateau: slow: lower at each validation without a new best; fast: at every one after the first",
+        description="plateau: slow: lower at each validation without a new best; fast: once lowered, at every validation",
     )
     min_lr: Positive | None = Field(
         default=None, description="plateau: training ends when the learning rate falls below this; null = never"
@@ -62,10 +62,10 @@ class TrainingConfig(Closed):
         default=0.1, description="eps_ls: probability mass spread over the other symbols"
     )
     tokens_per_update: Count | None = Field(
-        default=None, description="Tokens per side and step, summed over all devices"
+        default=None, description="Maximum number of tokens per side and step, summed over all devices"
     )
     sentences_per_update: Count | None = Field(
-        default=None, description="Sentence pairs per step; replaces tokens_per_update"
+        default=None, description="Sentence pairs, utterances or sentences per step; replaces tokens_per_update"
     )
     loss_mean: Literal["token", "sentence"] = Field(
         default="token", description="Unit by whose number the summed loss of a step is divided"
@@ -167,7 +167,8 @@ class DecodingSettings(Closed):
         default=50,
         ge=1,
         le=10_000,
-        description="Maximum number of subwords by which the output may be longer than the source",
+        description="Maximum number of symbols by which the output may be longer than the source, or for speech than a third of "
+        "its frames",
     )
     average_last: Count = Field(default=1, description="Number of checkpoints averaged; 1 = the final weights alone")
     averaged: Literal["last", "best"] = Field(

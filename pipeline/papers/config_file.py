@@ -38,7 +38,7 @@ class Config(Closed):
     scale: str = Field(description="Name of a file in workflow/scales")
     seeds: (
         Annotated[list[Seed], Field(min_length=1, max_length=MOST_SEEDS)] | Annotated[int, Field(ge=1, le=MOST_SEEDS)]
-    ) = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
+    ) = Field(description="Seeds of every system: a list, or how many (1, 2, …); a scale may add more to some")
     work: str = Field(min_length=1, description="Folder of downloads, corpora and runs; can be on a scratch disk")
     mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
     licensed: dict[str, Annotated[str, Field(min_length=1)]] = Field(

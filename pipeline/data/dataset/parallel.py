@@ -95,7 +95,7 @@ class Expected(Closed):
 class Cleaning(Closed):
     """Limits on training pairs; pairs with an empty side are always left out.
 
-    Counts are of tokens, or of words with `tokeniser: none`.
+    Counts are of tokens, or with `tokeniser: none` of words and punctuation marks.
     """
 
     max_tokens: Count = Field(description="Maximum length of a side; longer pairs are dropped")

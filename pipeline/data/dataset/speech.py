@@ -168,7 +168,7 @@ class DomainGap(Closed):
         description="Allowed ratio of the test text's perplexity under models of the source and of this domain"
     )
     characters_a_position: Positive = Field(
-        description="Maximum number of characters per output position, on average, in both domains"
+        description="Maximum number of characters per position of the encoder's output, on average, in both domains"
     )
 
 
