@@ -46,7 +46,7 @@ def translate(
 
     Args:
         weights: Final or averaged weights in a run's folder.
-        split: train, dev or test.
+        split: train, dev, test, test2, ….
         decoding: Settings that differ from the default.
         language_model: Run of the decoding's language model.
         text: File for the detokenised translation, if the target is a language.
@@ -83,7 +83,7 @@ def transcribe(
     Args:
         weights: Final or averaged weights in a run's folder.
         corpus: Folder encoded/ of the speech, the run's own corpus or another one.
-        split: train, dev or test.
+        split: train, dev, test, test2, ….
         decoding: Settings that differ from the default.
         language_model: Run of the decoding's language model.
         tuned: Weights of fusion that the stage `decode` chose.
