@@ -47,7 +47,7 @@ class TrainingConfig(Closed):
     )
     plateau_annealing: Literal["slow", "fast"] = Field(
         default="slow",
-        description="plateau: slow: lower at each validation without a new best; fast: once lowered, at every validation",
+        description="plateau: slow: lower at each validation without a new best; fast: once lowered, at every one",
     )
     min_lr: Positive | None = Field(
         default=None, description="plateau: training ends when the learning rate falls below this; null = never"
@@ -167,8 +167,8 @@ class DecodingSettings(Closed):
         default=50,
         ge=1,
         le=10_000,
-        description="Maximum number of symbols by which the output may be longer than the source, or for speech than a third of "
-        "its frames",
+        description="Maximum number of symbols by which the output may be longer than the source, or for speech than a "
+        "third of its frames",
     )
     average_last: Count = Field(default=1, description="Number of checkpoints averaged; 1 = the final weights alone")
     averaged: Literal["last", "best"] = Field(
