@@ -51,6 +51,14 @@ def test_text_covers_all_splits_with_further_test_sets(tmp_path):
     assert list(chosen) == ["test2", "test", "dev", "train"] and all(split.sentences for split in chosen.values())
 
 
+def test_a_pitch_outside_the_described_range_is_refused():
+    readers = read_aloud().readers.model_dump()
+    assert read_aloud(readers=readers | {"pitch": [1, 99]}).readers.pitch == (1, 99)
+    for pitch in ([0, 50], [50, 100]):
+        with pytest.raises(UserError, match="readers.pitch"):
+            read_aloud(readers=readers | {"pitch": pitch})
+
+
 @pytest.mark.parametrize("first", [1, 9])
 def test_copies_of_members_are_removed(tmp_path, monkeypatch, first):
     here = os.uname().nodename

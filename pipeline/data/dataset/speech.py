@@ -10,6 +10,7 @@ from pipeline.data.dataset import base
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[Number, Number], Field(strict=False)]
 SampleRate = Annotated[int, Field(ge=2000, le=1_000_000)]
+Pitch = Annotated[int, Field(ge=1, le=99)]
 
 
 class TextPart(Closed):
@@ -146,7 +147,7 @@ class ReaderPool(Closed):
 
     voices: list[str] = Field(min_length=1, description="eSpeak NG voice files with variant, such as gmw/en-US+f2")
     words_per_minute: tuple[Count, Count] = Field(strict=False, description="Slowest and fastest rate")
-    pitch: tuple[Count, Count] = Field(strict=False, description="Lowest and highest base pitch, 1 to 99")
+    pitch: tuple[Pitch, Pitch] = Field(strict=False, description="Lowest and highest base pitch, 1 to 99")
     seed: Seed = Field(description="Seed of the draws")
 
     @model_validator(mode="after")
