@@ -55,7 +55,7 @@ def test_a_pitch_outside_the_described_range_is_refused():
     readers = read_aloud().readers.model_dump()
     assert read_aloud(readers=readers | {"pitch": [1, 99]}).readers.pitch == (1, 99)
     for pitch in ([0, 50], [50, 100]):
-        with pytest.raises(UserError, match="readers.pitch"):
+        with pytest.raises(UserError, match=r"readers\.pitch"):
             read_aloud(readers=readers | {"pitch": pitch})
 
 
