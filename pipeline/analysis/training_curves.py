@@ -145,11 +145,14 @@ def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> lis
         stack: Side of the model that the layer is in.
 
     Raises:
-        UserError: The run's model has no branches, or it was trained before they were logged.
+        UserError: The log has branch weights of fewer than two steps.
     """
     records = read_progress_lines(run_folder, MonitorLine)
-    if not records:
-        raise UserError(f"{run_folder}/progress.jsonl: no branch weights; train the run again")
+    if len(records) < 2:
+        raise UserError(
+            f"{run_folder}/progress.jsonl: branch weights of {len(records)} steps, at least 2 are needed; if its model "
+            "has branches, train the run again"
+        )
     names = records[0].values
     layers = sorted({int(name.split(".")[1]) for name in names if name.startswith(f"{stack}.")})
     chosen = min(layer, len(layers)) - 1
@@ -165,7 +168,7 @@ def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> lis
 def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
     """Return the mean of upper's minus lower's dev loss at equal training loss; None if they share no training loss.
 
-    Both curves are taken on their way down: validations after a rise of the training loss are left out.
+    Both curves are taken on their way down: validations whose training loss is above an earlier one are left out.
     """
     ours, theirs = (descent(curve) for curve in (lower, upper))
     low = max(ours[0][0], theirs[0][0])
@@ -189,7 +192,7 @@ def curve_gaps(curves: Sequence[LossCurve]) -> list[float]:
 
 
 def descent(curve: LossCurve) -> tuple[np.ndarray, np.ndarray]:
-    """Return training losses in rising order and their dev losses, without validations after a rise."""
+    """Return training losses in rising order and their dev losses, without validations above an earlier one."""
     falling = curve.train <= np.minimum.accumulate(curve.train)
     return curve.train[falling][::-1], curve.dev[falling][::-1]
 

@@ -1,7 +1,7 @@
 """Comparability of measured numbers with printed ones, derived from what was run and never declared.
 
-A number is comparable if four conditions hold. The dataset is the paper's own. The metric is the printed one. No rule
-of the scale changed the run. No deviation of the row's system changes one of these.
+A number is comparable if four conditions hold. The dataset is the paper's own, and its test set lost no lines. The
+metric is the printed one. No rule of the scale changed the run. No deviation of the row's system changes one of these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from pipeline.analysis.cells.cell import Cell, PrintedTable, Row
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
@@ -81,16 +82,21 @@ class Comparability:
     def reasons(self, entry: TableEntry, table: PrintedTable, index: int, cell: Cell) -> list[Reason]:
         """Return why the cell in row `index` isn't comparable with its printed number; empty if it is or has no run."""
         sources = cell.comparability_sources(table, index)
-        found = (reason for source, row in sources for reason in self._source_reasons(entry, source, row))
+        found = (
+            reason for source, row in sources for reason in self._source_reasons(entry, table.folders, source, row)
+        )
         return list(dict.fromkeys(found))
 
-    def _source_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:
+    def _source_reasons(self, entry: TableEntry, folders: RunFolders, cell: Cell, row: Row) -> Iterator[Reason]:
         """Yield why one source of a cell is not comparable."""
         used, named = (
             list(cell.needs(PaperView(project, self.paper), row)) for project in (self.project, self.printed)
         )
         for ours, theirs in zip(used, named, strict=True):
             yield from self.changes(ours, theirs)
+        for product in used:
+            if isinstance(product, Score) and (score := folders.score(product)) and score.left_out:
+                yield Reason(f"{score.test_set} lacks", f"{score.left_out} of {score.lines + score.left_out} lines")
         metric, printed = cell.compared_metric, entry.printed_metrics.get(cell.printed or "")
         if used and cell.printed and metric and metric != printed:
             yield Reason(f"{cell.printed} is", f"printed in {printed or 'no metric named'}, measured in {metric}")

@@ -8,7 +8,9 @@ from real_project import real_project
 
 from pipeline.analysis.cells.cell import PrintedTable
 from pipeline.analysis.run_folders import RunFolders
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import PaperView, measure_of
+from pipeline.core.artifacts import Score
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.papers.comparability import Comparability, format_reasons
 from pipeline.report.filled_table import fill
 from pipeline.report.table import render
@@ -48,6 +50,17 @@ def test_own_data_at_the_scale_of_the_paper_is_comparable(scored):
     ours = float(table_rows(project, PAPER, TABLE)[0]["bleu_ours"])
     assert (float(found), why_not) == (pytest.approx(ours - 23.7), "")
     assert "not comparable" not in note
+
+
+def test_score_without_all_lines_of_the_test_set_differs(scored):
+    """Utterances of a dataset of one's own can be unusable, and no expected number is there to refuse it."""
+    project = scored()
+    run = project.runs_of(PAPER, "attention/C1", "wmt14-en-de")[0]
+    path = project.layout.path(Score(run, measure_of("bleu_paper"), "final", "dev"))
+    score = ScoreFile.read(path)
+    score.model_copy(update={"left_out": 3}).write(path)
+    found, why_not, _ = first_row(project)
+    assert (found, why_not) == ("not comparable", f"toy lacks 3 of {score.lines + 3} lines")
 
 
 def test_dataset_without_stands_in_for_is_still_a_stand_in(edited, scored):

@@ -65,6 +65,13 @@ def test_branch_weights_are_filtered_with_a_named_window(project, tmp_path):
     assert "spans 9 entries" in (tmp_path / "figure3.md").read_text(encoding="utf-8")
 
 
+def test_branch_weights_of_a_single_step_are_refused(project, tmp_path, capsys):
+    (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
+    write_branches(project, run, np.full((1, 4), 0.25))
+    assert main(report_command("figure", "weighted", "figure3", tmp_path / "it.svg")) == 1
+    assert "progress.jsonl: branch weights of 1 steps, at least 2 are needed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("peak", [0.5, 0.9])
 def test_both_panels_of_branch_weights_hold_every_value(project, peak):
     (run,) = PaperView(project, "weighted").runs("C", "wmt14-en-de")

@@ -110,10 +110,10 @@ def write(folder, records):
 @pytest.mark.parametrize(("layers", "expected"), [(1, 0.0), (2, 1.0), (3, 1.0)])
 def test_second_layer_of_a_one_layer_model_is_its_last(tmp_path, layers, expected):
     values = {f"encoder.{layer}.kappa": [float(layer)] for layer in range(layers)} | {"decoder.0.kappa": [9.0]}
-    write(tmp_path, [{"event": "monitor", "step": 1, "values": values}])
+    write(tmp_path, [{"event": "monitor", "step": step, "values": values} for step in (0, 1)])
     for stack, weight in (("encoder", expected), ("decoder", 9.0)):
         (found,) = training_curves.branch_curves(tmp_path, 2, stack)
-        assert (found.name, found.weights.tolist()) == ("kappa", [[weight]])
+        assert (found.name, found.weights.tolist()) == ("kappa", [[weight]] * 2)
 
 
 def test_a_missing_or_damaged_log_is_one_message(tmp_path):
@@ -122,7 +122,7 @@ def test_a_missing_or_damaged_log_is_one_message(tmp_path):
     write(tmp_path, [])
     with pytest.raises(UserError, match="no validation"):
         training_curves.loss_curve(tmp_path)
-    with pytest.raises(UserError, match="no branch weights"):
+    with pytest.raises(UserError, match="branch weights of 0 steps"):
         training_curves.branch_curves(tmp_path, 2)
     (tmp_path / "progress.jsonl").write_text('{"event": "prog', encoding="utf-8")  # a last line that a crash cut
     with pytest.raises(UserError, match="no validation"):
