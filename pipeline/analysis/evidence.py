@@ -38,7 +38,7 @@ class Evidence:
     name: str
     value: float
     error: float | None
-    """Standard error; None if the noise is unknown."""
+    """Standard error; None if it is unknown."""
     degrees_of_freedom: float = np.inf
     noise: str = ""
     """Source of the run-to-run variance, in words."""
@@ -90,7 +90,7 @@ class Sample:
     test_set: str
     system: str = ""
     pool: tuple[np.ndarray, ...] = ()
-    """`by_seed` of every system of the family, including this one, in a fixed order; empty means this system alone."""
+    """Values of each system over which variance is pooled, in a fixed order; empty means this system alone."""
     rows: int = 1
     """Number of sentences that are resampled."""
     noise: str = "over its own seeds"
@@ -218,7 +218,8 @@ def contrast(
         scale: Applied to every sample before it is weighted.
 
     Returns:
-        Evidence for the sum. Its error is unknown if the noise is, or if the sum is infinite on the scale.
+        Evidence for the sum. Its error is unknown if neither runs nor sentences have a known variance, or if the sum is
+        infinite on the scale.
 
     Raises:
         UserError: The samples differ in test set, number of sentences, or references and signature of the metric.

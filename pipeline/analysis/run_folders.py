@@ -54,12 +54,12 @@ class Measurement:
 
     @property
     def mean(self) -> float:
-        """Return the mean over seeds."""
+        """Return the mean over seeds and decodings."""
         return statistics.fmean(self.values)
 
     @property
     def spread(self) -> float | None:
-        """Return the standard deviation over seeds; None for a single value, or if one is infinite."""
+        """Return the standard deviation over seeds and decodings; None for a single value, or if one is infinite."""
         return statistics.stdev(self.values) if len(self.values) > 1 and np.isfinite(self.values).all() else None
 
 

@@ -55,7 +55,7 @@ class ModelSettings(Closed):
     reads: ClassVar[Reads] = "parallel"
     """The part of a corpus that a model reads. A model of text reads the target side of any corpus."""
     fusable: ClassVar[bool] = True
-    """True if a fusion can replace the output layer, and one optimiser rule trains all weights."""
+    """True if the loss of the decoder, under one optimiser rule, trains all weights, as Cold Fusion needs."""
     samples: ClassVar[bool] = False
     """True if the decoder may read its own predictions in training."""
 

@@ -84,7 +84,7 @@ class Claims(Closed):
         """Return the claims if the primary ones are known, listed once, need training, and are the paper's.
 
         Raises:
-            ValueError: One of these holds.
+            ValueError: One of these does not hold.
         """
         for name in self.primary:
             if fault := unknown(name, self.claims, "primary"):

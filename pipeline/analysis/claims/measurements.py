@@ -44,7 +44,7 @@ class NoisePools:
             detail: Distinguishes quantities of one name.
 
         Returns:
-            The values by system, and their source in words; empty if the system has only its own.
+            The values by system, and their source in words; both empty if the variance is unknown.
         """
         family, alike = self.family(system, dataset), self.alike(system, dataset)
         groups = [self.read(systems, (name, quantity, detail), values) for name, systems in sorted(alike.items())]

@@ -1,7 +1,7 @@
 """Figures of attention: single heads of a Transformer, and alignments of speech recognisers.
 
 The first are Figures 3 to 5 of Attention Is All You Need: two columns of words, a line for each weight. The second show
-α of one utterance at several checkpoints of a training, and its mean entropy.
+α of one utterance at several checkpoints of a training, and its entropy, a mean over utterances.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 LEAST = 0.02
-"""Smallest weight that is drawn; the CSV has all weights."""
+"""Smallest weight that is drawn as a line; squares and the CSV have all weights."""
 FITTING = 8
 """Characters of a subword that have room beside the lines."""
 CHARACTER = 0.07
@@ -171,8 +171,8 @@ def map_facts(record: AttentionMap) -> str:
         word += " No sentence has a pronoun with words before it, so it is the sharpest word of all."
     return (
         f"Encoder layer {record.layer} of {record.layers}; sentence {record.sentence + 1} of the "
-        f"{record.split} set, in subwords; a middle dot continues a word. Weights below {LEAST:g} are not "
-        f"drawn.{word}"
+        f"{record.split} set, in subwords; a middle dot continues a word. Weights below {LEAST:g} have no "
+        f"line.{word}"
     )
 
 

@@ -30,7 +30,7 @@ class LossCurves(Figure):
         yield from view.trained(self.systems, self.dataset)
 
     def draw(self, view: PaperView) -> Drawing:
-        """Draw a curve for each system and seed, in the order of training from right to left."""
+        """Draw a curve for each system and seed, in the order of training from left to right."""
         picture, folders = new_figure(5, 4), RunFolders(view)
         axes = picture.subplots()
         rows: list[dict[str, Any]] = []
@@ -72,7 +72,7 @@ class DevCurves(Figure):
         yield from view.trained(self.systems, self.dataset)
 
     def draw(self, view: PaperView) -> Drawing:
-        """Draw a curve for each system and seed, and a dotted line at the first system's best loss."""
+        """Draw a curve for each system and seed, and a dotted line at the best loss of the first of all."""
         picture, folders = new_figure(5, 3.6), RunFolders(view)
         axes = picture.subplots()
         rows: list[dict[str, Any]] = []
@@ -96,7 +96,10 @@ class DevCurves(Figure):
         axes.axhline(level, color=COLOURS[0], linestyle=":", linewidth=1)
         axes.set(xlabel="steps", ylabel="development cross-entropy (nats per symbol)")
         axes.legend()
-        facts = f"The dotted line is the first system's lowest loss, {level:.3f} nats, reached by {'; '.join(reached)}."
+        facts = (
+            f"The dotted line is the lowest loss of the first system's first seed, {level:.3f} nats, reached by "
+            f"{'; '.join(reached)}."
+        )
         return Drawing(picture, rows, facts)
 
 

@@ -31,7 +31,7 @@ class LanguageModelConfig(ModelSettings):
 
 
 class FusionConfig(Closed):
-    """Fusion with a language model (Cold Fusion, sections 3 and 4.4, eq. 3 and 4)."""
+    """Fusion with a language model (Cold Fusion, sections 2.2, 3 and 4.4, eq. 3 and 4)."""
 
     kind: Literal["deep", "cold"] = Field(
         description="deep: train only this layer, on a finished model; cold: train the model with it"
@@ -60,7 +60,9 @@ class FusionConfig(Closed):
         description="Start of an affine output layer: random, or that of the `initial` run, without language model",
     )
     width: Width = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
-    gate_bias: Number = Field(default=0.0, description="Initial bias of the gate; -1 starts with a closed gate")
+    gate_bias: Number = Field(
+        default=0.0, description="Initial bias of the gate; -1 starts with a gate that is mostly closed"
+    )
 
     @property
     def initialises_output(self) -> bool:
@@ -91,7 +93,7 @@ def fused_training_flops(
     shape: BatchShape,
     frozen: bool,
 ) -> float:
-    """Return the FLOPs of one training step of a decoder fused with a language model; it may be `frozen`, too.
+    """Return the FLOPs of one training step of a fused decoder; the task model may be `frozen`.
 
     Raises:
         ValueError: The task model has no task state.

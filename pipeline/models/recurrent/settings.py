@@ -16,7 +16,7 @@ class RecurrentConfig(ModelSettings):
         description="Channels of an annotation: GRU states, external memory (NTM), embeddings"
     )
     d_embedding: Width = Field(description="Width of the embeddings, and of a memory cell")
-    d_state: Width = Field(description="Width of every GRU; an annotation has twice that")
+    d_state: Width = Field(description="Width of every GRU; an annotation has twice that, except of embeddings alone")
     d_attention: Width = Field(description="Hidden width of the attention and of the memory's addressing")
     d_readout: Width = Field(description="Width of the output layer's input")
     memory_write: Literal["forget_update", "tanh_content"] = Field(
@@ -39,11 +39,12 @@ class RecurrentConfig(ModelSettings):
     output_dropout: Probability = Field(default=0.5, description="Dropout of the output layer's input")
     initialisation: Literal["uniform", "orthogonal"] = Field(
         default="uniform",
-        description="Uniform in ±init_scale; or square matrices orthogonal, others N(0, init_scale²), biases zero",
+        description="Uniform in ±init_scale; or square matrices orthogonal, but not the readout's; other weights "
+        "N(0, init_scale²), biases zero",
     )
     init_scale: Positive = Field(
         default=0.04,
-        description="Bound or standard deviation; 0.04 is printed for width 512, others scale with width^-0.5",
+        description="Bound or standard deviation; 0.04 is printed for width 512; scales raise it as width^-0.5",
     )
 
     @model_validator(mode="after")

@@ -24,7 +24,9 @@ class AttentionRecogniserConfig(SpeechSettings):
     embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
     attention_width: Width = Field(default=256, description="Hidden width of the attention; not printed")
     location_filters: Width = Field(default=10, description="k: filters over the previous alignment; not printed")
-    location_width: Width = Field(default=51, description="r: encoder positions that a filter spans; not printed")
+    location_width: Width = Field(
+        default=51, description="r: encoder positions that a filter spans; even = one more; not printed"
+    )
     gru_reads: Literal["this context", "last context"] = Field(
         default="this context",
         description="Context that the GRU reads with y_{t-1}: c_t by attention from d_{t-1}; or c_{t-1}, c_t from d_t",

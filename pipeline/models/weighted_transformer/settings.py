@@ -23,7 +23,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     )
     weights: Literal["learned", "random"] = Field(
         default="learned",
-        description="Branch weights kappa and alpha in training: learned, or drawn at random in every step",
+        description="Branch weights kappa and alpha in training: learned, or drawn at random in every forward pass",
     )
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
     paired_layers: bool = Field(
