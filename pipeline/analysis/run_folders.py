@@ -64,7 +64,7 @@ class Measurement:
 
 
 class RunFolders:
-    """Reader of the run folders of one paper, which reads each record, score, statistic, loss curve and sample once.
+    """Reader of the run folders of one paper, which reads each `done.json`, score, loss curve and sample once.
 
     Args:
         view: The paper at one scale.

@@ -44,7 +44,7 @@ class Design:
 
 
 def designs(project: Project, paper: str) -> Iterator[Design]:
-    """Yield the design of every claim that compares systems, whether or not the noise is known."""
+    """Yield the design of every claim of several systems that has one, whether or not the noise is known."""
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
     pools = NoisePools(view, claims.model_copy(update={"claims": tested}).systems)

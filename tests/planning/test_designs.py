@@ -17,6 +17,7 @@ NOISE = measured_noise(
     "grammar-en-de",
     bleu_paper=np.random.default_rng(0).normal(25, 1, 20).tolist(),
     perplexity=np.exp(np.random.default_rng(1).normal(1.5, 0.02, 20)).tolist(),
+    training_loss=np.random.default_rng(3).normal(0.1, 0.01, 20).tolist(),
 )
 RATES = measured_noise("grammar-speech-source", wer=np.exp(np.random.default_rng(2).normal(3, 0.1, 20)).tolist())
 
@@ -73,6 +74,14 @@ def test_factor_claim_has_the_log_noise_of_four_trainings(found):
     two = deviation * (2 / 3) ** 0.5 * (stats.t.ppf(0.975, 10) + stats.t.ppf(0.8, 10))
     found = [smallest_effect(RATES, "wer", seeds, 10, np.log) for seeds in ([3, 3], decoder.seeds)]
     assert found == pytest.approx([two, two * 2**0.5])
+
+
+def test_claim_about_training_losses_has_their_noise(found):
+    """Many degrees of freedom, so that both quantiles are near those of a normal distribution."""
+    design = found("attention")["dropout-training-loss"]
+    normal = np.std(NOISE.values["training_loss"], ddof=1) * (2 / 3) ** 0.5 * (1.96 + 0.84)
+    assert (design.quantity, design.seeds, design.printed) == ("training_loss", [3, 3], None)
+    assert design.smallest == pytest.approx(normal, rel=0.06)
 
 
 def test_a_claim_about_one_training_has_no_design(found):

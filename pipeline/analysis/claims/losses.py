@@ -17,6 +17,9 @@ from pipeline.core.artifacts import Alignments, Product, RunId
 from pipeline.core.records.training import DEV_LOSS
 from pipeline.core.schema import Number
 
+TRAINING_LOSS = "training_loss"
+"""Name of the loss on training data in the measured noise."""
+
 
 class TrainedPair(Claim):
     """A claim about the trainings of a system and a baseline on one dataset."""
@@ -250,6 +253,9 @@ class TrainingLossClaim(Claim):
     def links(self) -> dict[str, Claim]:
         return chain_links(self, self.ascending)
 
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        return TRAINING_LOSS, self.dataset, self.ascending
+
     def baselines(self, scores: Scores) -> list[System]:
         return self.trainings[1:2]
 
@@ -262,7 +268,7 @@ class TrainingLossClaim(Claim):
         def losses(runs: list[RunId]) -> list[float]:
             return [float(measured.folders.fit_curve(run).train[-1]) for run in runs]
 
-        lower, upper = (measured.training_sample(*training, "training_loss", losses) for training in self.trainings)
+        lower, upper = (measured.training_sample(*training, TRAINING_LOSS, losses) for training in self.trainings)
         evidence = contrast(f"{self.ascending[1]} − {self.ascending[0]}", [(1, upper), (-1, lower)])
         ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per symbol"
         return Findings(ours, [evidence], "losses of trainings")
