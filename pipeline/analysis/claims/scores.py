@@ -96,7 +96,7 @@ class CloseClaim(ScoreClaim):
 
     kind: Literal["close"]
     terms: list[SystemName | Term] = Field(min_length=2, max_length=2)
-    margin: Number = Field(gt=0, description="Largest difference that still counts as none")
+    margin: Number = Field(gt=0, description="Difference that values have to stay below (perplexity: in nats)")
 
     @property
     def compared(self) -> list[Term]:

@@ -40,7 +40,8 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     )
     branch_scale: Literal["one", "weights", "start"] = Field(
         default="one",
-        description="weights: kappa and alpha times M; start: the initial W^O and W_2 times M; one: as printed",
+        description="weights: kappa and alpha times M, except in the sum of residuals; start: the initial W^O and W_2 "
+        "times M; one: as printed",
     )
 
     @model_validator(mode="after")
