@@ -42,17 +42,21 @@ class Plans:
         """List the products of each manifest that the reports of all papers need.
 
         A product that only a table on request needs joins the manifest of other reports once its data is here. Before
-        that, no other report may wait for this data.
+        that, no other report may wait for this data, nor may another table on request.
         """
-        found = self.by_manifest(self.graph.reports(self.project.papers))
-        for manifest, made in self.by_manifest(self.on_request).items():
-            others = found.setdefault(manifest, [])
-            is_shared = bool(others)
-            others += [
-                product
-                for product in made
-                if product not in others and (not is_shared or all(map(self.is_here, self.datasets_of(product))))
-            ]
+        usual = self.by_manifest(self.graph.reports(self.project.papers))
+        requested = [self.by_manifest([table]) for table in self.on_request]
+        found = {manifest: [*made] for manifest, made in usual.items()}
+        for made in requested:
+            for manifest, products_of_table in made.items():
+                joined = found.setdefault(manifest, [])
+                first, *more = (self.data_of(other[manifest]) for other in (usual, *requested) if manifest in other)
+                awaited = first.intersection(*more)  # by all who need this manifest
+                joined += [
+                    product
+                    for product in products_of_table
+                    if product not in joined and all(self.is_here(name) for name in self.data_of([product]) - awaited)
+                ]
         return found
 
     def by_manifest(self, reports: Iterable[products.Report]) -> dict[products.Product, list[products.RunArtifact]]:
@@ -74,9 +78,9 @@ class Plans:
             if record.tables[name].on_request
         ]
 
-    def datasets_of(self, product: products.Product) -> list[str]:
-        """Return the datasets that a product is made from."""
-        return datasets_in(self.graph.closure([product]))
+    def data_of(self, made: Iterable[products.Product]) -> set[str]:
+        """Return the datasets that products are made from."""
+        return {*datasets_in(self.graph.closure([*made]))}
 
     def is_here(self, dataset: str) -> bool:
         """Return whether a corpus is here, or every file that it is made from."""
@@ -164,7 +168,7 @@ class Plans:
                 raise UserError(f"{self.layout.path(product)}: no report needs this decoding of this run")
         read = chain.from_iterable(flatten(self.graph.inputs(product)) for product in made)
         if product in self.on_request:  # so that missing data is reported before anything runs
-            read = chain(read, map(products.Encoded, self.datasets_of(product)))
+            read = chain(read, map(products.Encoded, sorted(self.data_of([product]))))
         declared = dict.fromkeys(map(products.manifest_of, read))
         return [self.layout.path(other) for other in declared if other != product]
 

@@ -135,7 +135,7 @@ def listed(cell: str) -> list[str]:
 def test_the_table_names_the_datasets_that_each_scale_reads():
     table = next(part for part in PAGE.split("\n\n") if part.startswith("| scale |"))
     rows = {cells[0]: cells[1:] for cells in re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", table, re.MULTILINE)}
-    assert set(rows) == {"demo", "small", "paper"}
+    assert set(rows) == {"demo", "small", "medium", "paper"}
     for scale, cells in rows.items():
         project = real_project({"scale": scale, "licensed": {}})
         assert [name for cell in cells for name in listed(cell)] == [project.stand_in(role) for role in ROLES]
