@@ -55,8 +55,8 @@ def test_every_parameter_gets_a_gradient_but_softmax_offsets(any_model):
 
 
 def test_bfloat16_loss_and_gradients_are_near_float32(any_model):
-    """Use 16 tokens only: at the size of a real batch gradients of a Transformer differ by 1 %."""
-    batch, is_transformer = pairs([9, 4, 6], [3, 8, 5]), "transformer" in any_model.config.architecture
+    """Gradients of thirty pairs differ by up to 6 %, those of three by up to a third; both vary with the weights."""
+    batch, is_transformer = pairs([9, 4, 6] * 10, [3, 8, 5] * 10), "transformer" in any_model.config.architecture
     wide = any_model.loss(batch, 0.1)
     with torch.autocast("cpu", torch.bfloat16):
         narrow = any_model.loss(batch, 0.1)
@@ -65,7 +65,7 @@ def test_bfloat16_loss_and_gradients_are_near_float32(any_model):
     weights = any_model.parameter_groups()["weights"]
     gradients = [torch.autograd.grad(sums.loss, weights, materialize_grads=True) for sums in (wide, narrow)]
     expected, ours = (torch.cat([gradient.flatten() for gradient in found]) for found in gradients)
-    assert (ours - expected).norm() < 0.2 * expected.norm()
+    assert (ours - expected).norm() < 0.15 * expected.norm()
 
 
 def test_dropout_acts_in_training_alone_and_follows_the_seed(model):
