@@ -38,7 +38,6 @@ MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes, many times what a run of all tests has in use."""
 
-gc.disable()  # until tests are collected, as modules and tests are kept
 # before a conftest.py of a folder imports torch: several threads, in commands as well, spin while they wait for another
 os.environ["OMP_NUM_THREADS"] = "1"
 if not shutil.which("nvidia-smi"):  # before any test imports Triton with torch, which reads it once
@@ -126,12 +125,17 @@ def remove_folders_of_killed_runs(folder: Path) -> None:
             shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-def pytest_collection_finish():
-    """Spare the garbage collector what was imported and collected, which lives as long as the process."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000)  # else it takes a fifteenth of all processor time
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage meanwhile, and spare modules and tests later, as they live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000)  # else it takes a fifteenth of all processor time
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)  # `make mutants` runs without xdist
