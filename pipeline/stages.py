@@ -90,7 +90,9 @@ class Parser(argparse.ArgumentParser):
         for word in words:
             key, equals, _ = str(word).partition("=")
             if equals and key in self.keys() and not os.path.exists(str(word)):
-                otherwise = f"; write `./{word}` if it is a file" if isinstance(word, os.PathLike) else ""
+                otherwise = (
+                    f"; write `{shlex.quote(f'./{word}')}` if it is a file" if isinstance(word, os.PathLike) else ""
+                )
                 raise UserError(
                     f"{word}: is a setting; write `--set {shlex.quote(str(word))}`, with one --set for each{otherwise}"
                 )

@@ -49,6 +49,11 @@ class FoundRun:
         known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
         return records[self.spec.dataset]
 
+    @property
+    def score_command(self) -> str:
+        """Return the command that scores the run, for any split."""
+        return f"reprise score {shlex.quote(str(self.folder))}"
+
     def missing(self, product: DecodingArtifact | Score) -> str:
         """Explain that a product of the run does not exist, and give the command that makes only this product.
 
@@ -61,7 +66,7 @@ class FoundRun:
         is_decoded = isinstance(product, Score) and outputs_exist(self.folder, product)
         state = "decoded, not scored" if is_decoded else "trained, not decoded"
         if current.resolve() != path.resolve():
-            return f"{path}: {state}; no current report reads it; `reprise score {self.folder}` scores it"
+            return f"{path}: {state}; no current report reads it; `{self.score_command}` scores it"
         if isinstance(product, Score) and product not in read_by_reports(self.project, self.project.papers):
             return f"{path}: {state}; no report reads it; {self.instead_of(product)}"
         what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
@@ -73,7 +78,7 @@ class FoundRun:
         scored = [other.split for other in others if (self.folder / path_in_run(other)).exists()]
         if scored:
             return f"`--split {scored[0]}` is scored"
-        return f"`reprise score {self.folder} --split {product.split} --decoding {product.decoding}` prints it"
+        return f"`{self.score_command} --split {product.split} --decoding {product.decoding}` prints it"
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:

@@ -5,6 +5,7 @@ score is beyond a floor (`workflow/floors.yaml`), the dev loss has reached a pla
 The third is only reported.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,7 @@ def with_training_losses(curve: LossCurve, run_folder: Path) -> LossCurve:
     if np.isnan(curve.train).any():
         raise UserError(
             f"{run_folder}: an older version trained it and did not measure the loss on training data without dropout; "
-            f"`python -m pipeline train --run {run_folder} --restart` trains it again"
+            f"`python -m pipeline train --run {shlex.quote(str(run_folder))} --restart` trains it again"
         )
     return curve
 

@@ -1,6 +1,7 @@
 """The command that trains one run; the same command resumes it."""
 
 import logging
+import shlex
 import shutil
 from itertools import chain
 from pathlib import Path
@@ -183,7 +184,7 @@ def tidy(checkpoints: checkpoint.Checkpoints) -> None:
         raise UserError(
             f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus has changed since. Restore it to "
             "resume, or train from the beginning with "
-            f"`python -m pipeline train --run {checkpoints.run_folder} --restart`"
+            f"`python -m pipeline train --run {shlex.quote(str(checkpoints.run_folder))} --restart`"
         )
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -99,7 +100,7 @@ def prepare_longer(run: Path, steps: int) -> Path:
     if not checkpoints.has_begun and continue_from(checkpoints, run, other_schedule=depends_on_length(spec)) is None:
         raise UserError(
             f"{run}: has no checkpoint to resume from (`free` removes them); to train from the start, "
-            f"run `python -m pipeline train --run {folder}`"
+            f"run `python -m pipeline train --run {shlex.quote(str(folder))}`"
         )
     return folder
 

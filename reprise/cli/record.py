@@ -5,6 +5,7 @@ Records are small files; the tables are made from them.
 
 import csv
 import logging
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import isfinite
@@ -129,7 +130,7 @@ def read_records(folder: Path) -> list[RunRecord]:
         UserError: There are none, or a file has a fault.
     """
     if not (paths := sorted(folder.glob("*-seed*.json"))):
-        raise UserError(f"{folder}: has no records; run `reprise record RUN --into {folder}`")
+        raise UserError(f"{folder}: has no records; run `reprise record RUN --into {shlex.quote(str(folder))}`")
     return sorted(map(RunRecord.read, paths), key=lambda record: (*record.system, record.run.seed))
 
 

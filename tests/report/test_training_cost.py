@@ -103,6 +103,11 @@ def test_late_gain_and_rise_compare_the_last_fifth_with_the_best(last, gain, ris
     assert (found.late_gain, found.rise) == (pytest.approx(gain), pytest.approx(rise))
 
 
+def test_unmeasured_loss_names_the_command_that_measures_it(tmp_path):
+    with pytest.raises(UserError, match=r"; `python -m pipeline train --run '.*/my run' --restart` trains it again"):
+        training_curves.with_training_losses(curve([np.nan], [2.0]), tmp_path / "my run")
+
+
 def write(folder, records):
     (folder / "progress.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 

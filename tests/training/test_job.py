@@ -110,12 +110,13 @@ def test_checkpoint_of_another_run_is_refused_until_a_restart(new_run, monkeypat
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(Trainer, "asked_to_stop", True)
         train_run(run, threads=1)
+    run = run.rename(run.with_name("my run"))
     change_settings(run, {"tokens_per_update": 151})
     (checkpoint,) = (run / "checkpoints").iterdir()
     before = checkpoint.read_bytes()
     assert train_by_command(run) == 1
     assert re.fullmatch(
-        r"error: .*step-0\.resume\.safetensors: is a checkpoint of another run.*changed since.*--restart`\n",
+        r".*step-0\.resume\.safetensors: is a checkpoint of another run.*changed since.* '.*/my run' --restart`\n",
         capsys.readouterr().err,
     )
     assert checkpoint.read_bytes() == before

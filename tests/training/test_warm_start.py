@@ -214,8 +214,9 @@ def test_continue_refuses_fewer_steps_and_missing_checkpoints(stored, capsys):
     assert "has 4 steps; ask for more" in capsys.readouterr().err
     for path in (stored / "checkpoints").glob("*.resume.safetensors"):
         path.unlink()
-    assert main(["continue", str(stored), "--steps", "12", "--prepare"]) == 1
-    assert "has no checkpoint to resume from" in capsys.readouterr().err
+    run = stored.rename(stored.with_name(f"a {stored.name}"))
+    assert main(["continue", str(run), "--steps", "12", "--prepare"]) == 1
+    assert re.search("has no checkpoint to resume from .* --run '.*/a seed1-[^ ]*'`", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ def test_scores_that_were_kept_before_stay(record, tmp_path):
 
 def test_errors_say_what_is_missing(record, tmp_path, refused):
     record(1).store(tmp_path)
-    assert "has no records" in refused("record", "--into", tmp_path / "none")
+    none = tmp_path / "none yet"
+    assert f"has no records; run `reprise record RUN --into '{none}'`" in refused("record", "--into", none)
     assert "unknown name 'bleau'" in refused("record", "--into", tmp_path, "--metric", "bleau")
     assert "no record has the metric gleu" in refused("record", "--into", tmp_path, "--metric", "gleu")
     assert reprise(["record", "--into", str(tmp_path)]) == 0

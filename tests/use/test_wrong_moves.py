@@ -35,6 +35,10 @@ WRONG = {
         ["pack", "a/b", "paper=x.tar"],
         "paper=x.tar: is a setting; .*with one --set for each; write `./paper=x.tar` if it is a file",
     ),
+    "setting as file with a space": (
+        ["pack", "a/b", "paper=my x.tar"],
+        "paper=my x.tar: is a setting; write `--set 'paper=my x.tar'`.*; write `'./paper=my x.tar'` if it is a file",
+    ),
     "setting too many": (["compare", "a", "b", "--set", "scale=demo", "seeds=1"], "seeds=1: is a setting; write"),
     "setting with a space": (["verify", "work=my dir"], "work=my dir: is a setting; write `--set 'work=my dir'`"),
     "dataset of other papers": (
@@ -175,14 +179,14 @@ def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypa
 def test_run_with_other_settings_is_reported_and_not_used(root, refused):
     project = load_project(root, {"scale": "smoke"})
     run = project.runs_of("attention", "base", "wmt14-en-de")[0]
-    old = project.layout.run(run).with_name("seed1-0123abcd")
+    old = project.layout.run(run).with_name("seed1-0123 abcd")
     touch(old / WEIGHTS_FILE)
     for name in ("attention/base/wmt14-en-de", "attention/base"):
         said = refused("translate", name, "--set", "scale=smoke")
-        assert "seed1-0123abcd is trained: name this folder to use it" in said
+        assert "seed1-0123 abcd is trained: name this folder to use it" in said
     (old / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
     said = refused("compare", old, old, "--set", "scale=smoke")
-    assert f"trained, not decoded; no current report reads it; `reprise score {old}`" in said
+    assert f"trained, not decoded; no current report reads it; `reprise score '{old}'`" in said
 
 
 def test_faulty_dataset_blocks_only_the_reports_that_need_it(root, caplog, capsys):
