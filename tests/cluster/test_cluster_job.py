@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -80,10 +81,7 @@ def test_slow_node_is_used_with_a_warning(tmp_path, monkeypatch, caplog):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_no_fault_of_the_node(tmp_path, monkeypatch, number):
-    def refuse(descriptor):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr("os.fsync", refuse)
+    monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(number, os.strerror(number))))
     with pytest.raises(UserError, match=r"(No space left on device|Disk quota exceeded); free some"):
         check_folder(tmp_path)
 
@@ -99,16 +97,17 @@ def test_unfit_node_with_a_slow_clock_is_still_excluded(tmp_path, monkeypatch):
     assert unfit_nodes(tmp_path) == []
 
 
-def broken(*_, **__):
-    raise RuntimeError("CUDA error: uncorrectable ECC error")
-
-
 @pytest.mark.parametrize(
     ("visible", "index", "made", "fault"),
     [
         (2, 1, torch.ones, None),
         (2, 1, torch.zeros, "GPU 1 computes wrong results"),
-        (2, 1, broken, "GPU 1: CUDA error: uncorrectable"),
+        (
+            2,
+            1,
+            Mock(side_effect=RuntimeError("CUDA error: uncorrectable ECC error")),
+            "GPU 1: CUDA error: uncorrectable",
+        ),
         (2, 2, torch.ones, "the job requested GPU 2, but only 2 are visible"),
         (0, 0, torch.ones, "no GPU is visible, but the job requested one"),
     ],

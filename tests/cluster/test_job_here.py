@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from tracing import outcomes
@@ -32,13 +33,6 @@ def work(run):
     does[0]()
 
 
-def raising(error):
-    def do():
-        raise error
-
-    return do
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.setattr(state, "job_key", lambda run: KEY)
@@ -60,16 +54,16 @@ def order(run, key: str = KEY, code: str = "this code") -> JobOrder:
     [
         (None, Exit.DONE, "done", None),
         (UserError("no corpus; make it"), Exit.FAILED, "failed", ("no corpus; make it", None)),
-        (ValueError("odd"), Exit.FAILED, "failed", ("ValueError: odd", "raise error")),
-        (RuntimeError("Connection reset by peer"), Exit.FAILED, "failed", ("RuntimeError: Connection", "raise")),
+        (ValueError("odd"), Exit.FAILED, "failed", ("ValueError: odd", "does[0]()")),
+        (RuntimeError("Connection reset by peer"), Exit.FAILED, "failed", ("RuntimeError: Connection", "does[0]()")),
         (TakenOver(), Exit.TAKEN_OVER, "taken over", None),
         (SystemExit(75), Exit.STOPPED, "stopped", None),
         (SystemExit(130), Exit.STOPPED, "stopped", None),
-        (SystemExit(129), Exit.FAILED, "stopped", ("SystemExit: 129", "raise")),
+        (SystemExit(129), Exit.FAILED, "stopped", ("SystemExit: 129", "does[0]()")),
     ],
 )
 def test_attempt_returns_a_code_and_records_outcome_and_failure(run, error, code, outcome, said):
-    does[:] = [raising(error) if error else lambda: None]
+    does[:] = [Mock(side_effect=error)]
     assert attempt(order(run)) is code
     assert calls == [(run, True)] and not is_locked(run)
     assert outcomes(run) == [outcome]
@@ -84,9 +78,9 @@ def test_attempt_returns_a_code_and_records_outcome_and_failure(run, error, code
 @pytest.mark.parametrize("lost", [RuntimeError("Connection reset by peer"), LostPeer("another process hangs")])
 def test_task_ended_by_a_lost_peer_records_no_failure(run, monkeypatch, lost):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    does[:] = [raising(lost)]
+    does[:] = [Mock(side_effect=lost)]
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is None
-    does[:] = [raising(RuntimeError("an odd shape"))]
+    does[:] = [Mock(side_effect=RuntimeError("an odd shape"))]
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is not None
 
 
@@ -105,7 +99,7 @@ def test_changed_run_is_taken_over_and_changed_code_is_logged(run, caplog):
 
 
 def test_finished_work_is_skipped_and_old_failures_are_cleared(run):
-    does[:] = [raising(UserError("once"))]
+    does[:] = [Mock(side_effect=UserError("once"))]
     attempt(order(run))
     does[:] = [lambda: calls.append(read_failure(run))]
     assert attempt(order(run)) is Exit.DONE and calls[-1] is None
@@ -125,7 +119,7 @@ def test_import_happens_within_the_recorded_start(run, monkeypatch, is_done):
 
 
 def test_unfit_node_is_recorded_and_work_does_not_start(run, monkeypatch):
-    monkeypatch.setattr(job_process, "check_node", lambda *_: raising(UnfitNode("a card is missing"))())
+    monkeypatch.setattr(job_process, "check_node", Mock(side_effect=UnfitNode("a card is missing")))
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
     monkeypatch.setenv("SLURM_JOB_ID", "42")
     assert attempt(order(run)) is Exit.UNFIT_NODE and not calls

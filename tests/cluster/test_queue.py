@@ -12,6 +12,7 @@ import random
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from programs import install
@@ -127,10 +128,7 @@ def test_setting_the_clock_back_or_forward_changes_nothing(tmp_path, slurm_says,
 
 
 def test_queue_asks_slurm_even_if_files_cannot_be_locked(tmp_path, slurm_says, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr("fcntl.flock", refuse)
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(errno.ENOSYS, "Function not implemented")))
     assert Queue(60.0, tmp_path).jobs(newer_than=0) == []
 
 

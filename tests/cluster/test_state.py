@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -114,13 +115,10 @@ def test_events_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypa
 
 
 def test_events_that_no_disk_gives_back_are_none(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
     record_event(tmp_path, Retry(time=1.0))
     monkeypatch.setattr(retries, "READ_PAUSES_S", (0.0,))
     for name in ("builtins.open", "io.open"):
-        monkeypatch.setattr(name, refuse)
+        monkeypatch.setattr(name, Mock(side_effect=OSError(errno.EIO, "Input/output error")))
     assert last_event(Retry, tmp_path) is None
 
 

@@ -10,6 +10,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -122,10 +123,7 @@ def test_unpacking_reports_every_errno_in_one_line(unpack, monkeypatch, tmp_path
         packed.writestr("x", "content")
     arguments = ("a", {"x"}) if unpack is archives.unpack else (["*"], ("",))
     for number in NUMBERS:
-
-        def refuse(*_, number=number):
-            raise OSError(number, os.strerror(number))
-
+        refuse = Mock(side_effect=OSError(number, os.strerror(number)))
         for module in (archives, collect_recordings):
             monkeypatch.setattr(module, "open", refuse, raising=False)
         with pytest.raises(UserError, match=re.escape(f"can't write {folder}")) as refusal:
@@ -174,26 +172,17 @@ def test_packing_reports_every_errno_and_leaves_nothing(call, refusals, monkeypa
 
 def test_command_ends_in_one_line_for_every_errno(capsys):
     for number in NUMBERS:
-
-        def work(number=number):
-            raise OSError(number, os.strerror(number), "a/file")
-
+        work = Mock(side_effect=OSError(number, os.strerror(number), "a/file"))
         assert status_of(work) == (0 if number in (errno.EPIPE, errno.ESHUTDOWN) else 1)
         said = capsys.readouterr().err
         assert said in ("", f"error: a/file: {os.strerror(number)}\n")
 
 
 def test_argument_that_is_not_utf8_ends_in_one_line(capsys):
-    def work():
-        "a\udcff".encode()
-
-    assert status_of(work) == 1
+    assert status_of(lambda: "a\udcff".encode()) == 1
     assert capsys.readouterr().err == "error: a\\udcff: is not UTF-8; rename it, or write it in UTF-8\n"
 
 
 def test_fault_of_the_program_keeps_its_traceback():
-    def work():
-        "\xe9".encode("ascii")
-
     with pytest.raises(UnicodeEncodeError):
-        status_of(work)
+        status_of(lambda: "\xe9".encode("ascii"))

@@ -4,6 +4,7 @@ import logging
 import random
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from bad_server import CONTENT, SHA256
@@ -62,10 +63,7 @@ def test_a_large_file_is_hashed_once_and_only_when_asked_for(tmp_path, monkeypat
 
 
 def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeypatch):
-    def refuse(path, value):
-        raise UserError(f"can't write {path}")
-
-    monkeypatch.setattr(download.VerifiedFile, "write", refuse)
+    monkeypatch.setattr(download.VerifiedFile, "write", Mock(side_effect=UserError("can't write")))
     put(tmp_path / "downloads", CONTENT)
     assert state(tmp_path).state == "verified"
 

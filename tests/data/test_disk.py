@@ -5,6 +5,7 @@ import pwd
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from toy_corpus import make_dataset, write_toy_raw
@@ -63,9 +64,6 @@ def test_preparing_and_encoding_ask_first(full, tmp_path):
 
 
 def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatch):
-    def unknown(user):
-        raise KeyError(user)
-
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -76,7 +74,7 @@ def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatc
         patch.setattr(os, "access", lambda folder, rights: rights == os.X_OK)
         assert cache_folder() == own_folder(), "a folder that may be entered alone holds no files"
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError))
     assert cache_folder() == own_folder() and cache_folder().parent == tmp_path
     monkeypatch.delenv("XDG_CACHE_HOME")
     for home in ("/dev/null", "/proc/none", "", "h" * 300, "/" + "h" * 300):

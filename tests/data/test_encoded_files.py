@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -62,10 +63,7 @@ def test_files_are_hashed_again_only_when_one_changed(encoded, monkeypatch):
 
 
 def test_a_folder_that_may_not_be_written_is_hashed_each_time(encoded, monkeypatch):
-    def refuse(self, path):
-        raise UserError("can't write")
-
-    monkeypatch.setattr(encoded_files.VerifiedCorpus, "write", refuse)
+    monkeypatch.setattr(encoded_files.VerifiedCorpus, "write", Mock(side_effect=UserError("can't write")))
     for _ in range(2):
         require_whole(encoded)
     assert not (encoded / ".verified.json").exists()

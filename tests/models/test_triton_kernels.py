@@ -368,12 +368,9 @@ def test_an_unknown_wish_for_triton_kernels_is_an_error(monkeypatch, text):
     ],
 )
 def test_absent_triton_is_logged_and_torch_computes(monkeypatch, caplog, cuda, is_installed, message):
-    def fail(x: Tensor) -> Tensor:
-        raise RuntimeError("no C compiler\nmore")
-
     monkeypatch.setattr(gpu, "find_spec", lambda name: is_installed or None)
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr(torch, "ones", lambda *shape, device: torch.zeros(*shape))
-    monkeypatch.setattr(relu_layers, "sum_rows", fail)
+    monkeypatch.setattr(relu_layers, "sum_rows", mock.Mock(side_effect=RuntimeError("no C compiler\nmore")))
     assert not gpu.triton_runs.__wrapped__()
     assert message in caplog.text

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from copied_project import ROOT
@@ -78,10 +79,7 @@ def test_a_log_has_events_and_the_file_has_all(printed):
 @pytest.mark.parametrize("call", ["mkdir", "open"])
 def test_log_reports_every_errno_before_the_workflow_starts(call, workflow, project, monkeypatch):
     for number in sorted(errno.errorcode):
-
-        def refuse(*_, number=number, **__):
-            raise OSError(number, os.strerror(number))
-
+        refuse = Mock(side_effect=OSError(number, os.strerror(number)))
         with monkeypatch.context() as patch:
             patch.setattr(*((Path, "mkdir") if call == "mkdir" else (MODULE, "open")), refuse, raising=False)
             with pytest.raises(UserError, match=r"^can't write .*make\.log: .+$") as refusal:
@@ -229,14 +227,8 @@ def test_a_pause_that_nobody_could_make_is_refused(command, every, capsys):
 
 
 def test_make_hands_its_cores_and_settings_on(monkeypatch, project):
-    commands = []
-
-    def fail(arguments, project):
-        commands.append(arguments)
-        raise UserError("begun")
-
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("reprise.cli.make.Workflow", fail)
+    monkeypatch.setattr("reprise.cli.make.Workflow", workflow := Mock(side_effect=UserError("begun")))
     with pytest.raises(UserError, match="begun"):
         make(("weighted",), cores="3", settings=("scale=smoke",))
-    assert commands == [["--config", 'scale="smoke"', "--cores", "3", "--", "weighted"]]
+    assert workflow.call_args.args[0] == ["--config", 'scale="smoke"', "--cores", "3", "--", "weighted"]

@@ -5,6 +5,7 @@ A tape of operators stands in for a CUDA graph (tape.py).
 
 import logging
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -168,13 +169,10 @@ def test_an_error_after_lack_of_memory_leaves_eager_steps(trainer_with, caplog):
 
 @pytest.mark.parametrize("error", [RuntimeError("refused"), torch.OutOfMemoryError("CUDA out of memory")])
 def test_eager_work_finds_no_graphs_in_memory(error):
-    def fail() -> str:
-        raise error
-
     cache = GraphCache[str](TapeRecorder(list))
     for key in ("small", "other"):
         cache.get(key, lambda key=key: key)
-        assert cache.get("large", fail) is None and not cache.graphs and cache.recorder.released
+        assert cache.get("large", Mock(side_effect=error)) is None and not cache.graphs and cache.recorder.released
 
 
 BETWEEN = [("validation", name) for name in ("on_training_data", "on_dev", "samples")]
@@ -202,16 +200,11 @@ def test_work_between_steps_gets_the_memory_of_graphs(trainer_with, owner, name)
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), torch.OutOfMemoryError("CUDA out of memory")])
 def test_an_error_of_work_between_steps_is_raised(trainer_with, error):
     """Without graphs, even a lack of memory; and other errors are raised at once."""
-    trainer, calls = trainer_with("run"), []
+    trainer, work = trainer_with("run"), Mock(side_effect=error)
     trainer.steps.captured.graphs.graphs["some"] = None
-
-    def fail() -> None:
-        calls.append(error)
-        raise error
-
     with pytest.raises(RuntimeError, match=str(error)):
-        trainer.steps.between_steps(fail)
-    assert len(calls) == (2 if isinstance(error, torch.OutOfMemoryError) else 1)
+        trainer.steps.between_steps(work)
+    assert work.call_count == (2 if isinstance(error, torch.OutOfMemoryError) else 1)
 
 
 @pytest.mark.parametrize("captured", [True, False])

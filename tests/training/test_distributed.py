@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -73,10 +74,8 @@ def test_half_given_variables_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("fault", [torch.distributed.DistNetworkError, torch.distributed.DistStoreError])
 def test_process_that_never_joins_raises_lost_peer(fault, monkeypatch):
-    def wait(*_, **__):
-        raise fault("timed out: clients joined 1/2")
-
-    monkeypatch.setattr(torch.distributed, "init_process_group", wait)
+    late = Mock(side_effect=fault("timed out: clients joined 1/2"))
+    monkeypatch.setattr(torch.distributed, "init_process_group", late)
     with (
         pytest.raises(LostPeer, match="another process of this training died or hung"),
         Group(0, 2).connected(torch.device("cpu")),

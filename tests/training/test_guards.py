@@ -4,6 +4,7 @@ import random
 import re
 from functools import partial
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -127,15 +128,9 @@ def test_async_stats_skip_the_same_steps_with_the_same_bytes(train, spoil, outco
 )
 def test_out_of_memory_before_first_step_names_batch_and_setting(new_run, monkeypatch, refusal):
     """Other errors are raised as they are."""
-
-    def refuse(self, batch, label_smoothing):
-        raise refusal
-
-    monkeypatch.setattr(Transformer, "loss", refuse)
-    run, message = (
-        new_run(),
-        r"out of memory in step 0 .*\(\d+ sequences x \d+ \+ \d+ .*lower training.max_length \(now",
-    )
+    monkeypatch.setattr(Transformer, "loss", Mock(side_effect=refusal))
+    run = new_run()
+    message = r"out of memory in step 0 .*\(\d+ sequences x \d+ \+ \d+ .*lower training.max_length \(now"
     is_other = str(refusal) == "shapes differ"
     with pytest.raises(RuntimeError if is_other else UserError, match="shapes differ" if is_other else message):
         train_run(run, threads=1)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -131,10 +132,7 @@ def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
 def test_file_system_without_locks_is_refused_and_holds_nothing(tmp_path, monkeypatch, number):
-    def refuse(*_):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr("fcntl.flock", refuse)
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(number, os.strerror(number))))
     message = rf"no file locks \({os.strerror(number)}\); set `work:` to a folder on one that has"
     with pytest.raises(UserError, match=message):
         Ownership(tmp_path, "first").hold().__enter__()

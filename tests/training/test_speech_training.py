@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -103,11 +104,8 @@ def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, tra
 
 
 def test_memory_error_of_a_recogniser_names_frames(make, monkeypatch):
-    def refuse(self, batch, label_smoothing):
-        raise MemoryError
-
     run = make("large", CTC, {"micro_batch_frames": 5000})
-    monkeypatch.setattr(CTCModel, "loss", refuse)
+    monkeypatch.setattr(CTCModel, "loss", Mock(side_effect=MemoryError))
     with pytest.raises(UserError, match=r"out of memory in step 0 with the smallest .*max_frames \(now 3000\)"):
         train_run(run, threads=1)
 

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -118,10 +119,8 @@ def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
 
 
 def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
-    def fail(*_):
-        raise UserError("no checkpoint")
-
-    monkeypatch.setattr("pipeline.decoding.averaging.select_checkpoints", fail)
+    missing = Mock(side_effect=UserError("no checkpoint"))
+    monkeypatch.setattr("pipeline.decoding.averaging.select_checkpoints", missing)
     monkeypatch.setattr("pipeline.training.specification.run_key", lambda folder: "key")
     assert decoding_of(found, "").weights == folder / WEIGHTS_FILE
     assert "the checkpoints that 'averaged' averages are missing" in caplog.text
