@@ -1,18 +1,22 @@
 """Figures show what the runs logged, with their numbers and a caption."""
 
 import re
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fabricated import append, folder_of, write_branches, write_training
 from made_records import data_loss, validation_line
 from made_reports import make_report, report_command
+from matplotlib import font_manager, get_data_path
 
 from pipeline.__main__ import main
 from pipeline.analysis.figures.attention import shown_as
 from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
-from pipeline.analysis.figures.figure import COLOURS, curve_style, line_style
+from pipeline.analysis.figures.figure import COLOURS, curve_style, line_style, new_figure, save
 from pipeline.analysis.view import PaperView
+from pipeline.core.digests import ROOT
 from pipeline.core.records.outputs import AttentionMap
 from pipeline.papers.reports import figure_products
 
@@ -26,6 +30,29 @@ def put_map(project, figure, query, heads, tokens=TOKENS):
     record |= {"split": "test", "layer": 2, "layers": 3, "sentence": 7}
     record |= {"tokens": tokens, "heads": heads, "query": query, "weights": maps.tolist()}
     AttentionMap.model_validate(record).write(project.layout.path(product))
+
+
+def saved(folder, text):
+    """Save a figure of one word; return the bytes of its SVG, with the word replaced by `?`, and of its PNG."""
+    picture = new_figure(2, 1)
+    picture.text(0.5, 0.5, text)
+    save(picture, folder / "word.svg")
+    svg, png = ((folder / f"word.{suffix}").read_bytes() for suffix in ("svg", "png"))
+    return svg.replace(text.encode(), b"?"), png
+
+
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_other_scripts_are_drawn_if_a_font_is_installed(tmp_path, monkeypatch, caplog, is_installed):
+    """A PNG without the font shows the same boxes for all three words. The font is not in matplotlib's list yet."""
+    serif, known = str(Path(get_data_path(), "fonts/ttf/DejaVuSerif.ttf")), font_manager.fontManager.ttflist
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [font for font in known if font.name != "DejaVu Serif"])
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(ROOT / "README.md"), serif] * is_installed)
+    with warnings.catch_warnings(record=True) as caught:
+        svgs, pngs = zip(*(saved(tmp_path, word) for word in ("ᴕᴤ", "ᴤᴕ", "ᴤᴤ")), strict=True)
+    assert len(set(svgs)) == 1 and len(set(pngs)) == (3 if is_installed else 1) and not caught
+    said = [record.getMessage().partition(";")[0] for record in caplog.records]
+    boxes = f"{tmp_path}/word.svg: no installed font has {{}}, shown as boxes in the PNG"
+    assert said == ([] if is_installed else [boxes.format(signs) for signs in ("ᴕ ᴤ", "ᴕ ᴤ", "ᴤ")])
 
 
 @pytest.mark.parametrize(

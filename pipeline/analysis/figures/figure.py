@@ -1,6 +1,7 @@
 """Base class, style and saving of all figures.
 
-SVG and PNG have the same bytes for the same data.
+SVG and PNG have the same bytes for the same data. The fonts of the machine change only the PNG of a figure with
+characters that the usual font lacks.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from pipeline.analysis.figures.fallback_fonts import add_fallback_fonts, without_glyph_warnings
 from pipeline.analysis.reference_types import DatasetName
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Product
@@ -94,9 +96,22 @@ def save(picture: "Picture", svg: Path) -> None:
         svg: SVG file to write.
     """
     disable_math_text(picture)
-    for path, metadata in ((svg, {"Date": None}), (svg.with_suffix(".png"), {"Software": None})):
-        with atomic_write(path, "wb") as handle:
-            picture.savefig(handle, format=path.suffix[1:], dpi=150, metadata=metadata)
+    with without_glyph_warnings():
+        write(picture, svg, {"Date": None})
+        add_fallback_fonts(picture, svg)  # an SVG has text, for which its reader finds fonts
+        write(picture, svg.with_suffix(".png"), {"Software": None})
+
+
+def write(picture: "Picture", path: Path, metadata: dict[str, None]) -> None:
+    """Write a picture in the format of the suffix of `path`.
+
+    Args:
+        picture: The picture.
+        path: File to write.
+        metadata: Entries that matplotlib would add by itself, as None.
+    """
+    with atomic_write(path, "wb") as handle:
+        picture.savefig(handle, format=path.suffix[1:], dpi=150, metadata=metadata)
 
 
 def disable_math_text(picture: "Picture") -> None:
