@@ -72,6 +72,17 @@ def test_every_dropout_acts_in_training_alone(name):
 
 
 @torch.no_grad()
+def test_dropout_spares_residuals_but_not_positions():
+    """Section 5.4: on a sub-layer's output before the sum with its input, and on the sum of embedding and position."""
+    model, x = build_model(transformer_config(dropout=0.5), (VOCAB, VOCAB)).train(), torch.randn(2, 10, 32)
+    for norm in (model.encoder[0].attention_norm, model.decoder[0].feed_forward_norm):
+        torch.testing.assert_close(norm(x, torch.zeros_like(x)), torch.nn.functional.layer_norm(x, (32,), eps=1e-6))
+    tokens, positions = torch.randint(4, VOCAB, (2, 10)), torch.rand(10, 32)
+    kept = model.embed(model.tgt_embedding, tokens, positions) / (model.output_weight[tokens] * 32**0.5 + positions)
+    assert set(kept.round(decimals=3).unique().tolist()) == {0, 2}
+
+
+@torch.no_grad()
 def test_encoder_attention_returns_the_weights_a_layer_uses():
     """The batch has another number of words than of rows, so that no axis is taken for another."""
     model, batch = evaluated(transformer_config(d_k=3, d_v=11)), pairs([7, 4, 5], [2, 2, 2])
