@@ -44,15 +44,10 @@ def fetched(source: dict, **changes) -> dict:
     return treebank_record(kind="treebank", sources={"t.gz": source}, splits=splits, **changes)
 
 
-@pytest.fixture
-def mirrored(tmp_path):
-    """A function that collects trees from a mirror."""
-
-    def collected(trees=TREES, **changes):
-        source = write_gz(tmp_path / "mirror/t.gz", trees)
-        return collect(tmp_path, fetched(source, **changes), mirror=str(tmp_path / "mirror"))
-
-    return collected
+def mirrored(tmp_path: Path, trees: list[str] = TREES, **changes) -> dict[str, list]:
+    """Collect trees from a mirror."""
+    source = write_gz(tmp_path / "mirror/t.gz", trees)
+    return collect(tmp_path, fetched(source, **changes), mirror=str(tmp_path / "mirror"))
 
 
 CUT = {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
@@ -60,8 +55,8 @@ EXPECTED = {"train": {"lines": 7, "sha256": sha256_lines(TREES[:7])}}
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "with a byte order mark"])
-def test_a_file_of_the_mirror_is_cut_into_splits(mirrored, mark):
-    assert mirrored([mark + TREES[0], *TREES[1:]], expected=EXPECTED) == CUT
+def test_a_file_of_the_mirror_is_cut_into_splits(tmp_path, mark):
+    assert mirrored(tmp_path, [mark + TREES[0], *TREES[1:]], expected=EXPECTED) == CUT
 
 
 def test_documents_are_fetched_and_joined_without_a_mirror(tmp_path, monkeypatch):
@@ -93,9 +88,9 @@ def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
         ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove the"),
     ],
 )
-def test_split_with_another_digest_is_refused_and_not_written(tmp_path, mirrored, expected, message):
+def test_split_with_another_digest_is_refused_and_not_written(tmp_path, expected, message):
     with pytest.raises(UserError, match=message):
-        mirrored(expected=expected)
+        mirrored(tmp_path, expected=expected)
     assert not (tmp_path / f"corpus/raw/{next(iter(expected))}.trees").exists()
 
 
@@ -106,9 +101,9 @@ def test_split_with_another_digest_is_refused_and_not_written(tmp_path, mirrored
         ([*TREES[:2], "(S (NN broken)", *TREES[2:]], r"t\.gz: line 3: this tree is not closed"),
     ],
 )
-def test_file_with_too_few_or_broken_trees_is_refused(mirrored, trees, message):
+def test_file_with_too_few_or_broken_trees_is_refused(tmp_path, trees, message):
     with pytest.raises(UserError, match=message):
-        mirrored(trees)
+        mirrored(tmp_path, trees)
 
 
 def licensed() -> dict:

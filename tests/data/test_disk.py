@@ -3,8 +3,10 @@
 import os
 import pwd
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -18,22 +20,17 @@ from pipeline.data.text.prepare import prepare
 from pipeline.data.text.subwords import learn_vocabularies
 
 
-@pytest.fixture
-def full(monkeypatch):
-    """A context in which 100 bytes are left."""
-
-    @contextmanager
-    def nearly():
-        with monkeypatch.context() as patch:
-            patch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": SPARE_BYTES + 100})())
-            yield
-
-    return nearly
+@contextmanager
+def full(monkeypatch) -> Iterator[None]:
+    """Leave 100 bytes free."""
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.shutil, "disk_usage", lambda folder: SimpleNamespace(free=SPARE_BYTES + 100))
+        yield
 
 
-def test_disk_check_passes_or_names_what_does_not_fit(full, tmp_path):
+def test_disk_check_passes_or_names_what_does_not_fit(monkeypatch, tmp_path):
     said = r"will need 101 B and a reserve of 67\.1 MB, but 67\.1 MB are free; free some space .*`work:`"
-    with full():
+    with full(monkeypatch):
         require_space(tmp_path / "not/there/yet", 100, "a thing")
         with pytest.raises(UserError, match=said):
             require_space(tmp_path, 101, "a thing")
@@ -44,15 +41,15 @@ def test_sizes_are_short(count, text):
     assert format_bytes(count) == text
 
 
-def test_preparing_and_encoding_ask_first(full, tmp_path):
+def test_preparing_and_encoding_ask_first(monkeypatch, tmp_path):
     dataset = make_dataset()
     write_toy_raw(tmp_path)
-    with full(), pytest.raises(UserError, match="prepared text will need"):
+    with full(monkeypatch), pytest.raises(UserError, match="prepared text will need"):
         prepare(dataset, tmp_path, 1)
     assert not (tmp_path / "prepared").exists()
     prepare(dataset, tmp_path, 1)
     learn_vocabularies(dataset, tmp_path)
-    with full(), pytest.raises(UserError, match="the encoded corpus will need"):
+    with full(monkeypatch), pytest.raises(UserError, match="the encoded corpus will need"):
         encode(dataset, tmp_path, 1)
     encode(dataset, tmp_path, 1)
 

@@ -75,22 +75,17 @@ def sentences(seed):
     return [generator.integers(4, 60000, generator.integers(0, 9)).tolist() for _ in range(20)]
 
 
-@pytest.fixture
-def store(tmp_path, sentences):
-    """A function that writes the sentences in two parts, and returns the stem of their files."""
-
-    def write(vocab_size=1 << 16):
-        with write_tokens(tmp_path / "train.src", vocab_size) as writer:
-            for part in (sentences[:7], sentences[7:]):
-                writer.append(np.array([i for s in part for i in s]), [len(s) for s in part])
-        return tmp_path / "train.src"
-
-    return write
+def write_store(folder: Path, sentences: list[list[int]], vocab_size: int = 1 << 16) -> Path:
+    """Write sentences in two parts, and return the stem of their files."""
+    with write_tokens(folder / "train.src", vocab_size) as writer:
+        for part in (sentences[:7], sentences[7:]):
+            writer.append(np.array([i for s in part for i in s]), [len(s) for s in part])
+    return folder / "train.src"
 
 
 @pytest.mark.parametrize("vocab_size", [1 << 16, (1 << 16) + 1])
-def test_sentences_round_trip_in_the_narrowest_integer_type(store, sentences, vocab_size):
-    found = TokenStore(store(vocab_size))
+def test_sentences_round_trip_in_the_narrowest_integer_type(tmp_path, sentences, vocab_size):
+    found = TokenStore(write_store(tmp_path, sentences, vocab_size))
     assert len(found) == len(sentences)
     assert [found[i].tolist() for i in range(len(found))] == sentences
     assert found.lengths().tolist() == [len(s) for s in sentences]
@@ -98,19 +93,19 @@ def test_sentences_round_trip_in_the_narrowest_integer_type(store, sentences, vo
 
 
 @pytest.mark.parametrize(("first", "last"), [(None, 3), (2, None), (2, 3), (None, None)])
-def test_rows_are_padded_and_framed(store, sentences, seed, first, last):
+def test_rows_are_padded_and_framed(tmp_path, sentences, seed, first, last):
     indices = np.random.default_rng(seed).permutation(len(sentences))[:6]
     before, after = ([] if frame is None else [frame] for frame in (first, last))
     framed = [before + sentences[i] + after for i in indices]
     longest = max(map(len, framed))
-    rows = TokenStore(store()).padded(indices, first, last, pad=0)
+    rows = TokenStore(write_store(tmp_path, sentences)).padded(indices, first, last, pad=0)
     assert rows.dtype == np.int64 and rows.shape == (6, longest)
     assert rows.tolist() == [row + [0] * (longest - len(row)) for row in framed]
 
 
 @pytest.mark.parametrize("name", ["train.src.tokens", "train.src.offsets"])
-def test_missing_and_cut_files_are_named(store, name):
-    path = store().with_name(name)
+def test_missing_and_cut_files_are_named(tmp_path, sentences, name):
+    path = write_store(tmp_path, sentences).with_name(name)
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UserError, match=name):
         TokenStore(path.with_name("train.src"))

@@ -65,29 +65,24 @@ def test_processes_do_not_change_a_byte(tmp_path):
     assert digests[0] == digests[1]
 
 
-@pytest.fixture
-def prepared(tmp_path):
-    """A function that prepares toy text with other lines in one split, and returns the report of the split."""
-
-    def run(split, src, tgt, **changes):
-        write_toy_raw(tmp_path)
-        write_raw(tmp_path, split, src, tgt)
-        return prepare(make_dataset(**changes), tmp_path, 1).splits[split]
-
-    return run
+def prepared(corpus, split: str, src, tgt, **changes):
+    """Prepare toy text with other lines in one split, and return the report of the split."""
+    write_toy_raw(corpus)
+    write_raw(corpus, split, src, tgt)
+    return prepare(make_dataset(**changes), corpus, 1).splits[split]
 
 
-def test_only_newlines_end_lines_and_returns_become_spaces(tmp_path, prepared):
+def test_only_newlines_end_lines_and_returns_become_spaces(tmp_path):
     odd = ["one\rtwo", "one\u2028two", "one\x85two", "one\x0btwo", "one two\r"]
-    report = prepared("train", odd, odd)
+    report = prepared(tmp_path, "train", odd, odd)
     assert report.kept == 5 and report.repaired == {"carriage return": 2}
     assert lines_of(tmp_path / "prepared/train.en") == ["one two", odd[1], odd[2], odd[3], "one two"]
     assert lines_of(tmp_path / "prepared/train.tok.en") == ["one two"] * 5
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_text_is_tokenised_unescaped_and_lowercased_on_demand(tmp_path, prepared, lowercase):
-    prepared("train", ["Don't, say <A> & go."], ["Ja: 3,5 % sind es."], lowercase=lowercase)
+def test_text_is_tokenised_unescaped_and_lowercased_on_demand(tmp_path, lowercase):
+    prepared(tmp_path, "train", ["Don't, say <A> & go."], ["Ja: 3,5 % sind es."], lowercase=lowercase)
     texts = {name: lines_of(tmp_path / f"prepared/train.{name}") for name in ("en", "tok.en", "tok.de")}
     tokens = {"tok.en": ["Don 't , say < A > & go ."], "tok.de": ["Ja : 3,5 % sind es ."]}
     if lowercase:
@@ -97,13 +92,13 @@ def test_text_is_tokenised_unescaped_and_lowercased_on_demand(tmp_path, prepared
 
 @pytest.mark.parametrize("reason", ["empty", "invalid UTF-8"])
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_a_bad_dev_or_test_line_is_an_error_with_its_number(prepared, split, reason):
+def test_a_bad_dev_or_test_line_is_an_error_with_its_number(tmp_path, split, reason):
     with pytest.raises(UserError, match=rf"{split}.en, {split}.de: line 3: {reason}"):
-        prepared(split, *zip(GOOD, GOOD, BAD[reason][0], GOOD, strict=True))
+        prepared(tmp_path, split, *zip(GOOD, GOOD, BAD[reason][0], GOOD, strict=True))
 
 
-def test_long_dev_and_test_lines_are_kept(prepared):
-    assert prepared("test", *zip(GOOD, *BAD["too long"], *BAD["length ratio"], strict=True)).kept == 5
+def test_long_dev_and_test_lines_are_kept(tmp_path):
+    assert prepared(tmp_path, "test", *zip(GOOD, *BAD["too long"], *BAD["length ratio"], strict=True)).kept == 5
 
 
 @pytest.mark.parametrize("cut", ["en", "de"])
@@ -127,9 +122,9 @@ def test_a_split_is_asserted_by_count_and_digest(tmp_path):
         prepare(make_dataset(expected={"test": {"lines": 20, "tgt_sha256": "0" * 64}}), tmp_path, 1)
 
 
-def test_split_without_any_sentence_left_is_an_error(prepared):
+def test_split_without_any_sentence_left_is_an_error(tmp_path):
     with pytest.raises(UserError, match="cleaning leaves no pair"):
-        prepared("train", [b"", b""], [b"a", b"b"])
+        prepared(tmp_path, "train", [b"", b""], [b"a", b"b"])
 
 
 def test_missing_raw_files_name_the_stage_to_run(tmp_path):

@@ -54,21 +54,16 @@ def test_sentences_symbols_and_trees_stand_line_by_line(tmp_path, seed):
     assert PreparedTrees.read(tmp_path / "prepared/report.json") == report
 
 
-@pytest.fixture
-def learnt(tmp_path):
-    """A function that prepares random trees and learns their vocabularies; returns the dataset and the trees."""
-
-    def prepared(seed=1):
-        trees, dataset = write_raw(tmp_path, Random(seed)), make_treebank(**PLAIN)
-        prepare_trees(dataset, tmp_path)
-        learn_vocabularies(dataset, tmp_path)
-        return dataset, trees
-
-    return prepared
+def learnt(corpus, seed=1):
+    """Prepare random trees and learn their vocabularies; return the dataset and the trees."""
+    trees, dataset = write_raw(corpus, Random(seed)), make_treebank(**PLAIN)
+    prepare_trees(dataset, corpus)
+    learn_vocabularies(dataset, corpus)
+    return dataset, trees
 
 
-def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, learnt, seed):
-    dataset, trees = learnt(seed)
+def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
+    dataset, trees = learnt(tmp_path, seed)
     record = encode(dataset, tmp_path, processes=1)
     src, tgt = load_vocabularies(tmp_path)
     assert record.vocab_sizes == (len(src), len(tgt)) and len(src) == 60 != len(tgt)
@@ -80,8 +75,8 @@ def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, learnt, 
         assert rebuild(symbols.split(), sentence.split(" ")) == (tree, Repairs())
 
 
-def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path, learnt):
-    dataset, _ = learnt()
+def test_shared_vocabulary_removes_an_old_target_vocabulary(tmp_path):
+    dataset, _ = learnt(tmp_path)
     joint = make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump())
     learn_vocabularies(joint, tmp_path)
     src, tgt = load_vocabularies(tmp_path)

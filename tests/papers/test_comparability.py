@@ -21,19 +21,14 @@ PAPER, TABLE = "weighted", "table2"
 PAPER_FILE, SCALE = f"workflow/papers/{PAPER}/paper.yaml", "workflow/scales/paper.yaml"
 
 
-@pytest.fixture
-def scored(edited, tmp_path):
+def scored(edited, work, scale: str = "paper"):
     """Load the edited project, with a score in the first row of the table."""
     edited.edit(PAPER_FILE, lambda paper: paper["tables"][TABLE]["cells"].pop("gleu"))
-
-    def load(**settings):
-        project = edited.load(**{"work": str(tmp_path / "work"), "scale": "paper"} | settings)
-        for run in project.runs_of(PAPER, "attention/C1", "wmt14-en-de"):
-            for metric in ("bleu_paper", "sacrebleu"):
-                write_score(project, run, metric, "final", "dev", bleu_statistics(0.6))
-        return project
-
-    return load
+    project = edited.load(work=str(work), scale=scale)
+    for run in project.runs_of(PAPER, "attention/C1", "wmt14-en-de"):
+        for metric in ("bleu_paper", "sacrebleu"):
+            write_score(project, run, metric, "final", "dev", bleu_statistics(0.6))
+    return project
 
 
 def first_row(project):
@@ -44,17 +39,17 @@ def first_row(project):
     return row["bleu_difference"], row["bleu_why_not"], note
 
 
-def test_own_data_at_the_scale_of_the_paper_is_comparable(scored):
-    project = scored()
+def test_own_data_at_the_scale_of_the_paper_is_comparable(edited, tmp_path):
+    project = scored(edited, tmp_path)
     found, why_not, note = first_row(project)
     ours = float(table_rows(project, PAPER, TABLE)[0]["bleu_ours"])
     assert (float(found), why_not) == (pytest.approx(ours - 23.7), "")
     assert "not comparable" not in note
 
 
-def test_score_without_all_lines_of_the_test_set_differs(scored):
+def test_score_without_all_lines_of_the_test_set_differs(edited, tmp_path):
     """Utterances of a dataset of one's own can be unusable, and no expected number is there to refuse it."""
-    project = scored()
+    project = scored(edited, tmp_path)
     run = project.runs_of(PAPER, "attention/C1", "wmt14-en-de")[0]
     path = project.layout.path(Score(run, measure_of("bleu_paper"), "final", "dev"))
     score = ScoreFile.read(path)
@@ -63,9 +58,9 @@ def test_score_without_all_lines_of_the_test_set_differs(scored):
     assert (found, why_not) == ("not comparable", f"toy lacks 3 of {score.lines + 3} lines")
 
 
-def test_dataset_without_stands_in_for_is_still_a_stand_in(edited, scored):
+def test_dataset_without_stands_in_for_is_still_a_stand_in(edited, tmp_path):
     edited.edit("workflow/datasets/grammar-smoke-en-de.yaml", lambda value: value.pop("stands_in_for"))
-    found, why_not, note = first_row(scored(scale="smoke"))
+    found, why_not, note = first_row(scored(edited, tmp_path, scale="smoke"))
     assert found == "not comparable"
     assert "`grammar-smoke-en-de` stands in for wmt14-en-de" in why_not
     assert "scale smoke changes model.d_ff, model.d_model" in why_not and "training.max_steps" in why_not
@@ -90,39 +85,39 @@ OF_THE_RECIPE = {
 
 
 @pytest.mark.parametrize("rules", [OF_THE_MACHINE, OF_THE_RECIPE], ids=["machine", "recipe"])
-def test_machine_settings_leave_a_run_comparable(edited, scored, rules):
+def test_machine_settings_leave_a_run_comparable(edited, tmp_path, rules):
     edited.edit(SCALE, lambda scale: scale.update(rules))
     changed = sorted(f"{section}.{key}" for section in rules for key in rules[section])
-    why_not = first_row(scored())[1].removeprefix("scale paper changes ")
+    why_not = first_row(scored(edited, tmp_path))[1].removeprefix("scale paper changes ")
     assert sorted(filter(None, why_not.split(", "))) == (changed if rules is OF_THE_RECIPE else [])
 
 
-def test_another_metric_than_the_printed_one_is_not_comparable(edited, scored):
+def test_another_metric_than_the_printed_one_is_not_comparable(edited, tmp_path):
     edited.put(PAPER_FILE, f"tables|{TABLE}|cells|bleu|metric", "sacrebleu")
-    found, why_not, note = first_row(scored())
+    found, why_not, note = first_row(scored(edited, tmp_path))
     assert found == "not comparable"
     assert why_not == "bleu_newstest2013 is printed in bleu_paper, measured in sacrebleu"
     assert why_not in note
 
 
-def test_a_column_whose_metric_is_not_named_is_not_comparable(edited, scored):
+def test_a_column_whose_metric_is_not_named_is_not_comparable(edited, tmp_path):
     edited.edit(PAPER_FILE, lambda paper: paper["tables"][TABLE].pop("printed_metrics"))
-    assert "printed in no metric named" in first_row(scored())[1]
+    assert "printed in no metric named" in first_row(scored(edited, tmp_path))[1]
 
 
 @pytest.mark.parametrize(("changes", "expected"), [([], ""), (["budget"], "deviation 1 changes the budget")])
-def test_deviation_without_changes_keeps_rows_comparable(edited, scored, changes, expected):
+def test_deviation_without_changes_keeps_rows_comparable(edited, tmp_path, changes, expected):
     edited.put(PAPER_FILE, "deviations|0|changes", changes)
-    project = scored()
+    project = scored(edited, tmp_path)
     row = first_row(project)
     assert row[1] == expected
     assert table_rows(project, PAPER, TABLE)[0]["deviations"] == "1 4 5 6 7 8"
     assert ("in Transformer C" in row[2]) == bool(changes)  # other rows stay comparable
 
 
-def test_deviation_of_the_owning_paper_counts(edited, scored):
+def test_deviation_of_the_owning_paper_counts(edited, tmp_path):
     edited.put("workflow/papers/attention/paper.yaml", "deviations|1|changes", ["model"])
-    assert first_row(scored())[1] == "deviation 2 of attention changes the model"
+    assert first_row(scored(edited, tmp_path))[1] == "deviation 2 of attention changes the model"
 
 
 def reasons(project, paper, table, cell, **row):
@@ -133,32 +128,28 @@ def reasons(project, paper, table, cell, **row):
     return format_reasons(Comparability(project, paper).reasons(entry, printed, index, entry.cells[cell]))
 
 
-@pytest.fixture
-def at_paper_scale(edited):
-    """A function that loads the project after a change of the scale `paper`."""
+def at_paper_scale(edited, **sections):
+    """Load the project after a change of the scale `paper`."""
 
-    def load(**sections):
-        def change(scale):
-            for section, rules in sections.items():
-                scale.setdefault(section, {}).update(rules)
+    def change(scale):
+        for section, rules in sections.items():
+            scale.setdefault(section, {}).update(rules)
 
-        edited.edit(SCALE, change)
-        return edited.load(scale="paper")
-
-    return load
+    edited.edit(SCALE, change)
+    return edited.load(scale="paper")
 
 
-def test_checkpoints_and_validations_matter_only_if_used(at_paper_scale):
+def test_checkpoints_and_validations_matter_only_if_used(edited):
     """The first if they are averaged, the second if the schedule reads them."""
-    project = at_paper_scale(training={"checkpoint_every": TWICE, "validate_every": TWICE})
+    project = at_paper_scale(edited, training={"checkpoint_every": TWICE, "validate_every": TWICE})
     averaged, last = (reasons(project, "attention", "recipes", cell, system="base") for cell in ("ende", "ende_last"))
     assert (averaged, last) == ("scale paper changes training.checkpoint_every", "")
     plateau = reasons(project, "coldfusion", "table3", "source_wer", system="attention-source")
     assert "training.validate_every" in plateau
 
 
-def test_training_of_a_language_model_matters_if_used(at_paper_scale):
-    project = at_paper_scale(systems={"coldfusion/lm-full": {"training": {"max_steps": TWICE}}})
+def test_training_of_a_language_model_matters_if_used(edited):
+    project = at_paper_scale(edited, systems={"coldfusion/lm-full": {"training": {"max_steps": TWICE}}})
     expected = {
         ("ctc", "shallow-ctc"): True,  # used by the decoding
         ("CF4", "final"): True,  # fused in training
@@ -183,9 +174,9 @@ def test_stand_ins_for_the_scored_set_and_a_fused_model_matter():
         assert re.findall(r"stands in for ([\w-]+)", why) == names
 
 
-def test_gain_and_gap_are_comparable_only_if_both_ends_are(at_paper_scale):
+def test_gain_and_gap_are_comparable_only_if_both_ends_are(edited):
     longer = {"training": {"max_steps": TWICE}}
-    project = at_paper_scale(systems={"weighted/C1-short": longer, "coldfusion/attention-target": longer})
+    project = at_paper_scale(edited, systems={"weighted/C1-short": longer, "coldfusion/attention-target": longer})
     cells = ("gain_equal_steps", "gain", "bleu")
     against_short, gain, score = (reasons(project, "weighted", "readings", cell, system="C") for cell in cells)
     assert "scale paper changes training.max_steps" in against_short

@@ -22,19 +22,14 @@ LANGUAGE_MODEL = "coldfusion/lm-ful@source-text"
 TUNED_WITH, COLUMN = "decodings|joint-lm-folds|tuned_with|0", "tables|table3|cells|bleu|decoding_column"
 
 
-@pytest.fixture
-def faults(edited):
-    """Lines that changed files are refused with; each change is a file, a key and a value."""
-
-    def load(*changes: tuple) -> list[str]:
-        for change in changes:
-            edited.put(*change)
-        with pytest.raises(UserError) as caught:
-            for fault in edited.load().dataset_records.faults.values():
-                raise fault
-        return str(caught.value).split("\n")
-
-    return load
+def faults(edited, *changes: tuple) -> list[str]:
+    """Return the lines that changed files are refused with; each change is a file, a key and a value."""
+    for change in changes:
+        edited.put(*change)
+    with pytest.raises(UserError) as caught:
+        for fault in edited.load().dataset_records.faults.values():
+            raise fault
+    return str(caught.value).split("\n")
 
 
 def mean(name: str) -> str:
@@ -193,8 +188,8 @@ A message that begins with a colon or a full stop follows the name of the file a
 
 
 @pytest.mark.parametrize("changes", TOGETHER.values(), ids=TOGETHER)
-def test_a_typo_is_refused_with_what_is_meant(faults, changes):
-    lines = faults(*(change[:3] for change in changes))
+def test_a_typo_is_refused_with_what_is_meant(edited, changes):
+    lines = faults(edited, *(change[:3] for change in changes))
     if all("reading" in key for _, key, *_ in changes):  # other names are of several places, with a line each
         assert len(lines) == len(changes)
     for file, key, _, message in changes:

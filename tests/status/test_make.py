@@ -47,49 +47,39 @@ def project(tmp_path):
     return real_project({"work": str(tmp_path / "work"), "scale": "smoke"})
 
 
-@pytest.fixture
-def workflow(project):
-    """Return a maker of workflows that run shell commands instead of Snakemake."""
-
-    def doing(commands: str) -> Workflow:
-        made = Workflow([], project)
-        made.command = ["sh", "-c", commands]
-        return made
-
-    return doing
+def workflow(project, commands: str) -> Workflow:
+    """Return a workflow that runs shell commands instead of Snakemake."""
+    made = Workflow([], project)
+    made.command = ["sh", "-c", commands]
+    return made
 
 
-@pytest.fixture
-def printed(workflow, capsys):
-    """Return a function that runs shell commands as a workflow and returns it with the events that it prints."""
-
-    def run(commands: str) -> tuple[Workflow, str]:
-        with workflow(commands) as made:
-            print_events(made)
-        return made, capsys.readouterr().out
-
-    return run
+def printed(project, capsys, commands: str) -> tuple[Workflow, str]:
+    """Run shell commands as a workflow and return it with the events that it prints."""
+    with workflow(project, commands) as made:
+        print_events(made)
+    return made, capsys.readouterr().out
 
 
-def test_a_log_has_events_and_the_file_has_all(printed):
-    made, out = printed(f"printf %s {shlex.quote(SAID)}")
+def test_a_log_has_events_and_the_file_has_all(project, capsys):
+    made, out = printed(project, capsys, f"printf %s {shlex.quote(SAID)}")
     assert out.split("\n")[:-1] == EVENTS and made.log.read_text() == SAID
 
 
 @pytest.mark.parametrize("call", ["mkdir", "open"])
-def test_log_reports_every_errno_before_the_workflow_starts(call, workflow, project, monkeypatch):
+def test_log_reports_every_errno_before_the_workflow_starts(call, project, monkeypatch):
     for number in sorted(errno.errorcode):
         refuse = Mock(side_effect=OSError(number, os.strerror(number)))
         with monkeypatch.context() as patch:
             patch.setattr(*((Path, "mkdir") if call == "mkdir" else (MODULE, "open")), refuse, raising=False)
             with pytest.raises(UserError, match=r"^can't write .*make\.log: .+$") as refusal:
-                workflow("touch begun").__enter__()
+                workflow(project, "touch begun").__enter__()
         assert os.strerror(number) in str(refusal.value)
     assert not (project.root / "begun").exists()
 
 
 @pytest.mark.parametrize("number", {type(OSError(number, "")): number for number in errno.errorcode}.values())
-def test_error_of_closing_the_log_leaves_the_workflow_alone(number, workflow, monkeypatch):
+def test_error_of_closing_the_log_leaves_the_workflow_alone(number, project, monkeypatch):
     class Log(io.FileIO):
         def close(self):
             is_open = not self.closed
@@ -98,7 +88,7 @@ def test_error_of_closing_the_log_leaves_the_workflow_alone(number, workflow, mo
                 raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(MODULE, "open", Log, raising=False)
-    with workflow("echo done") as made:
+    with workflow(project, "echo done") as made:
         pass
     assert made.log.read_text() == "done\n"
 
@@ -138,29 +128,29 @@ def test_make_prints_each_cause_once(said, told):
     assert causes(said) == told
 
 
-def test_log_of_another_process_is_kept_and_not_reported(printed, project, capsys):
+def test_log_of_another_process_is_kept_and_not_reported(project, capsys):
     with pytest.raises(UserError):
-        printed("echo 19:08 théirs; echo 'error: theirs'; exit 1")
+        printed(project, capsys, "echo 19:08 théirs; echo 'error: theirs'; exit 1")
     capsys.readouterr()
     with pytest.raises(UserError, match=r"^ours\nthe whole output .*make.log$") as raised:
-        printed("echo 19:09 ours; echo 'error: ours'; exit 1")
+        printed(project, capsys, "echo 19:09 ours; echo 'error: ours'; exit 1")
     assert capsys.readouterr().out == "19:09 ours\n" and "theirs" not in str(raised.value)
     log = project.layout.scale_folder / "logs/make.log"
     assert log.read_text() == "19:08 théirs\nerror: theirs\n19:09 ours\nerror: ours\n"
 
 
-def test_two_workflows_at_once_have_logs_of_their_own(workflow, printed, tmp_path):
+def test_two_workflows_at_once_have_logs_of_their_own(project, capsys, tmp_path):
     wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
-    with workflow(f"echo first; {wait}; echo end") as first:
-        second, _ = printed("echo second")
+    with workflow(project, f"echo first; {wait}; echo end") as first:
+        second, _ = printed(project, capsys, "echo second")
         (tmp_path / "go").touch()
     assert first.log.read_text() == "first\nend\n" and second.log.read_text() == "second\n"
     assert (first.log.name, second.log.name) == ("make.log", "make-2.log")
-    third, _ = printed("echo third")
+    third, _ = printed(project, capsys, "echo third")
     assert third.log == first.log and third.log.read_text() == "first\nend\nthird\n"
 
 
-def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
+def test_an_interrupt_is_handed_on_and_waited_for(project, tmp_path, capsys):
     """The signal reaches the whole process group, as from a terminal."""
     (tmp_path / "job").write_text(
         "trap 'echo saved; exit 1' TERM; echo ready; for i in $(seq 200); do sleep 0.05; done"
@@ -171,17 +161,17 @@ def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)  # a shell may have set SIGINT to be ignored
 
-    with pytest.raises(SystemExit) as ended, workflow(f"trap : TERM; sh {tmp_path}/job; exit 1") as made:
+    with pytest.raises(SystemExit) as ended, workflow(project, f"trap : TERM; sh {tmp_path}/job; exit 1") as made:
         threading.Thread(target=interrupt, args=[made.log]).start()
         print_events(made)
     assert ended.value.code == 143 and "saved" in made.log.read_text()
     assert "run the same command to resume" in capsys.readouterr().err
 
 
-def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):
+def test_a_terminal_has_a_screen(project, monkeypatch, capsys):
     watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"))
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with workflow("sleep 0.1") as made:
+    with workflow(project, "sleep 0.1") as made:
         show_screen(made, watch, "toy")
     said = " ".join(re.sub(r"\x1b\[[?0-9;]*\w", "", capsys.readouterr().out).split())
     assert said.startswith("toy no Snakemake is running") and "0 done 0 running" in said
@@ -228,7 +218,7 @@ def test_a_pause_that_nobody_could_make_is_refused(command, every, capsys):
 
 def test_make_hands_its_cores_and_settings_on(monkeypatch, project):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("reprise.cli.make.Workflow", workflow := Mock(side_effect=UserError("begun")))
+    monkeypatch.setattr("reprise.cli.make.Workflow", started := Mock(side_effect=UserError("begun")))
     with pytest.raises(UserError, match="begun"):
         make(("weighted",), cores="3", settings=("scale=smoke",))
-    assert workflow.call_args.args[0] == ["--config", 'scale="smoke"', "--cores", "3", "--", "weighted"]
+    assert started.call_args.args[0] == ["--config", 'scale="smoke"', "--cores", "3", "--", "weighted"]

@@ -33,27 +33,22 @@ def no_number(loss, *args):
     return sums._replace(loss=sums.loss * math.nan)
 
 
-@pytest.fixture
-def spoil(monkeypatch):
-    """Makes the loss of the updates that are named not a number."""
+def spoil(monkeypatch, updates) -> None:
+    """Make the loss of some updates not a number."""
+    backward = StepRunner.backward
 
-    def spoil_updates(updates):
-        backward = StepRunner.backward
+    def spoilt(self, step, batch, tokens):
+        with pytest.MonkeyPatch.context() as patched:
+            if step in updates:
+                patched.setattr(self.model, "loss", partial(no_number, self.model.loss))
+            return backward(self, step, batch, tokens)
 
-        def spoilt(self, step, batch, tokens):
-            with pytest.MonkeyPatch.context() as patched:
-                if step in updates:
-                    patched.setattr(self.model, "loss", partial(no_number, self.model.loss))
-                return backward(self, step, batch, tokens)
-
-        monkeypatch.setattr(StepRunner, "backward", spoilt)
-
-    return spoil_updates
+    monkeypatch.setattr(StepRunner, "backward", spoilt)
 
 
-def test_an_update_that_is_not_finite_is_left_out_and_counted(train, spoil, caplog):
+def test_an_update_that_is_not_finite_is_left_out_and_counted(train, monkeypatch, caplog):
     """The message names the first lines of the step, in rising order and counted from 1, as an editor shows them."""
-    spoil({3, 4, 8})
+    spoil(monkeypatch, {3, 4, 8})
     done = read_json((run := train()) / "done.json")
     assert done["skipped_updates"] == 3
     assert math.isfinite(done["dev"]["perplexity"])
@@ -64,19 +59,19 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(train, spoil, capl
     assert [int(line) for line in named.split(", ")] == lines[:10] and int(more) == len(lines) - 10
 
 
-def test_too_many_skipped_steps_in_a_row_end_the_training(new_run, spoil, monkeypatch):
+def test_too_many_skipped_steps_in_a_row_end_the_training(new_run, monkeypatch):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 4)
     run = new_run(max_steps=30)
-    spoil(range(9, 100))
+    spoil(monkeypatch, range(9, 100))
     message = r"in step 16 \(.*positions.*4 skipped in a row, again .* 13; last good .*step-12\.saf.*lr_fac"
     with pytest.raises(UserError, match=message):
         train_run(run, threads=1)
     assert not (run / "done.json").exists()
 
 
-def test_a_good_update_in_between_ends_the_row(train, spoil, monkeypatch):
+def test_a_good_update_in_between_ends_the_row(train, monkeypatch):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 4)
-    spoil({0, 1, 2, 4, 5, 6, 8, 9, 10})
+    spoil(monkeypatch, {0, 1, 2, 4, 5, 6, 8, 9, 10})
     assert read_json(train() / "done.json")["skipped_updates"] == 9
 
 
@@ -105,9 +100,9 @@ def test_a_gradient_that_is_not_finite_changes_no_weight(train, late_stats, monk
     torch.testing.assert_close(*seen, rtol=0, atol=0)
 
 
-def test_async_stats_skip_the_same_steps_with_the_same_bytes(train, spoil, outcome, late_stats):
+def test_async_stats_skip_the_same_steps_with_the_same_bytes(train, monkeypatch, outcome, late_stats):
     """Adadelta keeps statistics of each step; test_optimiser.py skips steps of every optimiser."""
-    spoil({3, 4, 8})
+    spoil(monkeypatch, {3, 4, 8})
     at_once = train("at-once", optimiser="adadelta")
     late_stats()
     late = train("late", optimiser="adadelta")
@@ -137,29 +132,28 @@ def test_out_of_memory_before_first_step_names_batch_and_setting(new_run, monkey
     assert not (run / "progress.jsonl").exists()
 
 
-@pytest.fixture
-def limit_memory(monkeypatch):
-    """Limits the target positions of a micro-batch for which there is memory; returns those of the computed ones."""
-    computed, loss = [], Transformer.loss
-
-    def limit(positions):
-        def limited(self, batch, label_smoothing):
-            if self.training and batch.tgt_out.numel() > positions:
-                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-            if self.training:
-                computed.append(batch.tgt_out.numel())
-            return loss(self, batch, label_smoothing)
-
-        monkeypatch.setattr(Transformer, "loss", limited)
-        return computed
-
-    return limit
+UNLIMITED = Transformer.loss
 
 
-def test_micro_batches_are_halved_until_they_fit(train, limit_memory, caplog):
+def limit_memory(monkeypatch, positions: int) -> list[int]:
+    """Limit the target positions of a micro-batch for which there is memory; return those of the computed ones."""
+    computed = []
+
+    def limited(self, batch, label_smoothing):
+        if self.training and batch.tgt_out.numel() > positions:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        if self.training:
+            computed.append(batch.tgt_out.numel())
+        return UNLIMITED(self, batch, label_smoothing)
+
+    monkeypatch.setattr(Transformer, "loss", limited)
+    return computed
+
+
+def test_micro_batches_are_halved_until_they_fit(train, monkeypatch, caplog):
     """The steps are the same, so without dropout the losses agree up to rounding."""
     whole = train("whole", model={"dropout": 0.0})
-    computed = limit_memory(50)
+    computed = limit_memory(monkeypatch, 50)
     halved = train("halved", model={"dropout": 0.0})
     assert max(computed) <= 50 and "out of memory with micro-batches of 75 positions; trying 37" in caplog.text
     found, expected = (read_json(run / "done.json") for run in (halved, whole))
@@ -168,12 +162,12 @@ def test_micro_batches_are_halved_until_they_fit(train, limit_memory, caplog):
     assert found["dev"]["nll_per_token"] == pytest.approx(expected["dev"]["nll_per_token"], rel=1e-4)
 
 
-def test_resumed_training_keeps_its_halved_micro_batches(new_run, train, train_signalled, limit_memory):
+def test_resumed_training_keeps_its_halved_micro_batches(new_run, train, train_signalled, monkeypatch):
     """It ends in the same bytes, even if more memory is free by then."""
-    limit_memory(50)
+    limit_memory(monkeypatch, 50)
     undisturbed, stopped = train("undisturbed"), new_run("stopped")
     train_signalled(stopped, step=5)
-    limit_memory(10**6)
+    limit_memory(monkeypatch, 10**6)
     train_run(stopped, threads=1)
     first, second = ((run / "model.safetensors").read_bytes() for run in (undisturbed, stopped))
     assert first == second and read_json(stopped / "done.json")["micro_batch"] == 37
@@ -208,48 +202,43 @@ def test_a_resumed_training_tries_no_second_moments(new_run, train_signalled, mo
     assert moments[0] == 0 < moments[1] == fresh - resumed
 
 
-def test_advice_after_halving_names_the_halved_size(new_run, limit_memory, monkeypatch):
+def test_advice_after_halving_names_the_halved_size(new_run, monkeypatch):
     """The setting of 75 positions was halved to 37 before the first step."""
-    limit_memory(50)
+    limit_memory(monkeypatch, 50)
     accumulate = StepRunner.accumulate
     monkeypatch.setattr(
         StepRunner,
         "accumulate",
-        lambda self, *step: limit_memory(50 if step[0] < 3 else 0) is None or accumulate(self, *step),
+        lambda self, *step: limit_memory(monkeypatch, 50 if step[0] < 3 else 0) or accumulate(self, *step),
     )
     with pytest.raises(UserError, match=r"out of memory in step 3 .*micro_batch_tokens to 18 \(now 37\)"):
         train_run(new_run(), threads=1)
 
 
-@pytest.fixture
-def one_of_several():
-    """Return a maker of steps of one of several processes, which runs out of memory as often as another does."""
-
-    def make(faults: list[float], lower_micro_batches) -> StepRunner:
-        runner, others = StepRunner.__new__(StepRunner), iter(faults)
-        runner.spec, runner.captured, runner.device = SimpleNamespace(name="x"), None, torch.device("cpu")
-        runner.model = runner.optimiser = None
-        runner.spec.model, runner.spec.training = SimpleNamespace(reads="text"), SimpleNamespace(max_length=9)
-        runner.group = SimpleNamespace(total=lambda own, device: [own[0] + next(others)])
-        runner.batches = SimpleNamespace(micro_batch_positions=8, lower_micro_batches=lower_micro_batches)
-        runner._warm_up = lambda step: None
-        return runner
-
-    return make
+def one_of_several(faults: list[float], lower_micro_batches) -> StepRunner:
+    """Return the steps of one of several processes, which runs out of memory as often as another does."""
+    runner, others = StepRunner.__new__(StepRunner), iter(faults)
+    runner.spec, runner.captured, runner.device = SimpleNamespace(name="x"), None, torch.device("cpu")
+    runner.model = runner.optimiser = None
+    runner.spec.model, runner.spec.training = SimpleNamespace(reads="text"), SimpleNamespace(max_length=9)
+    runner.group = SimpleNamespace(total=lambda own, device: [own[0] + next(others)])
+    runner.batches = SimpleNamespace(micro_batch_positions=8, lower_micro_batches=lower_micro_batches)
+    runner._warm_up = lambda step: None
+    return runner
 
 
-def test_all_processes_halve_if_another_one_is_out_of_memory(one_of_several):
+def test_all_processes_halve_if_another_one_is_out_of_memory():
     lowered = []
     one_of_several([1.0, 1.0, 0.0], lambda n: lowered.append(n) or True).warm_up_largest_batch(0)
     assert lowered == [4, 4]
 
 
-def test_one_sequence_too_large_elsewhere_ends_all_processes(one_of_several):
+def test_one_sequence_too_large_elsewhere_ends_all_processes():
     with pytest.raises(UserError, match=r"x: out of memory.*on another process"):
         one_of_several([1.0], lambda n: False).warm_up_largest_batch(0)
 
 
-def test_captured_steps_are_made_anew_after_halving(one_of_several, monkeypatch):
+def test_captured_steps_are_made_anew_after_halving(monkeypatch):
     """They are made for the batches that were halved, once for each halving."""
     runner, made = one_of_several([1.0, 1.0, 0.0], lambda n: True), []
     runner.captured = SimpleNamespace()
@@ -287,26 +276,22 @@ SETTINGS = {"max_steps": 24, "validate_every": 6, "checkpoint_every": 4, "keep_c
 """Good weights are kept after 4, 12, 16 … updates."""
 
 
-@pytest.fixture
-def explode(monkeypatch):
-    """Multiplies the weights by something huge after each of the updates that are named."""
+def explode(monkeypatch, *updates: int, factor: float = 1e27) -> None:
+    """Multiply the weights by something huge after some updates."""
     update = Optimiser.step
 
-    def explode_after(*updates, factor=1e27):
-        def exploding(self, number, annealings=0):
-            update(self, number, annealings)
-            if number in updates:
-                with torch.no_grad():
-                    for weight in self.weights:
-                        weight.mul_(factor)
+    @torch.no_grad()
+    def exploding(self, number, annealings=0):
+        update(self, number, annealings)
+        if number in updates:
+            for weight in self.weights:
+                weight.mul_(factor)
 
-        monkeypatch.setattr(Optimiser, "step", exploding)
-
-    return explode_after
+    monkeypatch.setattr(Optimiser, "step", exploding)
 
 
-def test_diverged_finite_weights_are_rolled_back_and_not_kept(train, explode, caplog):
-    explode(14)
+def test_diverged_finite_weights_are_rolled_back_and_not_kept(train, monkeypatch, caplog):
+    explode(monkeypatch, 14)
     run = train(**SETTINGS)
     done = read_json(run / "done.json")
     assert done["returned"] == {"at": 18, "to": 12} and done["dev"]["nll_per_token"] < 4
@@ -315,9 +300,9 @@ def test_diverged_finite_weights_are_rolled_back_and_not_kept(train, explode, ca
         assert all(tensor.abs().max() < 100 for tensor in load_file(path).values())
 
 
-def test_a_training_that_rolled_back_can_be_extended(train, explode, outcome):
+def test_a_training_that_rolled_back_can_be_extended(train, monkeypatch, outcome):
     """It keeps no weights of steps 12, 16 and 20, which it gave up, and had pruned those of step 4 before."""
-    explode(13)
+    explode(monkeypatch, 13)
     settings = SETTINGS | {"validate_every": 11, "keep_checkpoints": 3}
     at_once = train("at-once", **settings | {"max_steps": 28})
     shorter = train("seed1-00000001", **settings)
@@ -330,18 +315,18 @@ def test_a_training_that_rolled_back_can_be_extended(train, explode, outcome):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e27, float("inf")], ids=["absurd", "infinite"])
-def test_training_killed_at_random_rolls_back_once_to_same_bytes(new_run, train, explode, outcome, monkeypatch, factor):
+def test_training_killed_at_random_rolls_back_once_to_same_bytes(new_run, train, outcome, monkeypatch, factor):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 3)
-    explode(13, factor=factor)
+    explode(monkeypatch, 13, factor=factor)
     undisturbed, disturbed = train("undisturbed", **SETTINGS), new_run("disturbed", **SETTINGS)
     train_with_kills(disturbed, [random.uniform(0.1, 0.5) for _ in range(4)])
     assert read_json(disturbed / "done.json")["returned"]["to"] in (4, 12)
     assert outcome(disturbed) == outcome(undisturbed)
 
 
-def test_training_stopped_after_a_roll_back_does_not_repeat_it(new_run, explode):
+def test_training_stopped_after_a_roll_back_does_not_repeat_it(new_run, monkeypatch):
     run = new_run(**SETTINGS)
-    explode(7, 20)
+    explode(monkeypatch, 7, 20)
     validate = Trainer.validate
 
     def stopped(self):
@@ -357,8 +342,8 @@ def test_training_stopped_after_a_roll_back_does_not_repeat_it(new_run, explode)
     assert not (run / "done.json").exists()
 
 
-def test_divergence_before_any_checkpoint_fails_with_advice(train, explode):
-    explode(2)
+def test_divergence_before_any_checkpoint_fails_with_advice(train, monkeypatch):
+    explode(monkeypatch, 2)
     with pytest.raises(UserError, match=r"loss is .* after step 6; last good checkpoint: none yet.*lr.*clip_norm"):
         train(**SETTINGS)
 

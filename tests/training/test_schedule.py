@@ -5,7 +5,6 @@ import itertools
 import math
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,20 +122,15 @@ def test_a_schedule_without_what_it_needs_is_refused(faulty, told):
         schedule(**faulty)
 
 
-@pytest.fixture
-def search(tmp_path) -> Callable[..., list[dict[str, str]]]:
-    """Search the learning rate of a run and return the rows of the table."""
-
-    def found(run: Path, *more: str) -> list[dict[str, str]]:
-        out = tmp_path / "rates.csv"
-        fixed = ["--lowest", "0.01", "--highest", "10", "--steps", "2", "--device", "cpu", "--threads", "1"]
-        assert main(["search-rate", "--run", str(run), "--out", str(out), *fixed, *more]) == 0
-        return list(csv.DictReader(out.open(encoding="utf-8")))
-
-    return found
+def search(run: Path, *more: str) -> list[dict[str, str]]:
+    """Search the learning rate of a run and return the rows of the table beside it."""
+    out = run.with_name("rates.csv")
+    fixed = ["--lowest", "0.01", "--highest", "10", "--steps", "2", "--device", "cpu", "--threads", "1"]
+    assert main(["search-rate", "--run", str(run), "--out", str(out), *fixed, *more]) == 0
+    return list(csv.DictReader(out.open(encoding="utf-8")))
 
 
-def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path, search):
+def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path):
     run = new_run()
     rows = search(run, "--trials", "3")
     assert [float(row["best_dev_loss"]) for row in rows] == sorted(float(row["best_dev_loss"]) for row in rows)
@@ -150,7 +144,7 @@ def test_trials_are_ranked_by_their_own_best_dev_loss(new_run, tmp_path, search)
 
 
 @pytest.mark.parametrize(("steps", "frozen", "left"), [(9, 3, 0), (4, 3, 1), (2, 1, 1), (1, 1, 1)])
-def test_trials_freeze_branch_weights_as_early_as_the_run(new_run, tmp_path, search, monkeypatch, steps, frozen, left):
+def test_trials_freeze_branch_weights_as_early_as_the_run(new_run, tmp_path, monkeypatch, steps, frozen, left):
     monkeypatch.setattr(rate_search, "trained", lambda folder, options: {"best_dev_loss": 1.0, "step": 1})
     weighted = {"architecture": "weighted_transformer", "branch_warmup_steps": 1}
     (row,) = search(new_run(**weighted, max_steps=steps, branch_freeze_steps=frozen), "--trials", "1")
@@ -158,7 +152,7 @@ def test_trials_freeze_branch_weights_as_early_as_the_run(new_run, tmp_path, sea
     assert (training.max_steps, training.branch_freeze_steps) == (2, left)
 
 
-def test_more_trials_keep_those_that_are_done(new_run, tmp_path, search):
+def test_more_trials_keep_those_that_are_done(new_run, tmp_path):
     run = new_run(schedule="constant", lr=0.001)
     (first,) = search(run, "--trials", "1")
     done = tmp_path / first["folder"] / "done.json"
@@ -178,7 +172,7 @@ def test_trials_of_a_run_with_relative_paths_find_its_corpus(new_run, copy_corpu
     assert len(list(tmp_path.glob("tables/rates-trials/*/done.json"))) == 1
 
 
-def test_draws_are_uniform_in_their_logarithm(new_run, search, monkeypatch):
+def test_draws_are_uniform_in_their_logarithm(new_run, monkeypatch):
     """A Kolmogorov-Smirnov distance below 1.63 / sqrt(n), which one sample in a hundred exceeds."""
     monkeypatch.setattr(rate_search, "trained", lambda folder, options: {"best_dev_loss": 1.0, "step": 1})
     rows = search(new_run(), "--trials", "100")
@@ -186,7 +180,7 @@ def test_draws_are_uniform_in_their_logarithm(new_run, search, monkeypatch):
     assert scipy.stats.kstest(shares, "uniform").statistic < 1.63 / 100**0.5
 
 
-def test_a_trial_that_diverges_is_last(new_run, search, monkeypatch):
+def test_a_trial_that_diverges_is_last(new_run, monkeypatch):
     real, numbers = job.train_owned, itertools.count()
 
     def train(folder, options):

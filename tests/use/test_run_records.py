@@ -12,30 +12,20 @@ from reprise.__main__ import main as reprise
 from reprise.cli.record import RunRecord, portable_path, read_records, shown_metrics, table_rows
 
 
-@pytest.fixture(scope="module")
-def project():
-    return real_project({"scale": "small"})
+def record(seed: int, nats: float = 2.0, bleu: float = 30.0, system: str = "C", **changed) -> RunRecord:
+    """Return a record with a dev loss, and a BLEU whose interval is ± 1."""
+    spec = real_project({"scale": "small"}).run_spec(RunId("weighted", system, "multi30k-en-de", seed))
+    metrics = {"bleu_paper": {"value": bleu, "low": bleu - 1, "high": bleu + 1, "signature": "toy"}}
+    return RunRecord(
+        run=spec.model_copy(update={"training": spec.training.model_copy(update=changed)}),
+        trained=trained_run(dev=data_loss(nats), weights_digest=f"{system}{seed}", provenance={"commit": "abc"}),
+        cost=training_cost(start_cost(seconds=900.0)),
+        late_gain=0.004 + 0.001 * seed,
+        scores={"scores/final/test": score_file(metrics, 10)},
+    )
 
 
-@pytest.fixture
-def record(project):
-    """Return a maker of records with a dev loss, and a BLEU whose interval is ± 1."""
-
-    def make(seed: int, nats: float = 2.0, bleu: float = 30.0, system: str = "C", **changed) -> RunRecord:
-        spec = project.run_spec(RunId("weighted", system, "multi30k-en-de", seed))
-        metrics = {"bleu_paper": {"value": bleu, "low": bleu - 1, "high": bleu + 1, "signature": "toy"}}
-        return RunRecord(
-            run=spec.model_copy(update={"training": spec.training.model_copy(update=changed)}),
-            trained=trained_run(dev=data_loss(nats), weights_digest=f"{system}{seed}", provenance={"commit": "abc"}),
-            cost=training_cost(start_cost(seconds=900.0)),
-            late_gain=0.004 + 0.001 * seed,
-            scores={"scores/final/test": score_file(metrics, 10)},
-        )
-
-    return make
-
-
-def test_table_row_has_means_and_deviations_over_seeds(record):
+def test_table_row_has_means_and_deviations_over_seeds():
     runs = [record(1), record(2, 2.2, 33.0), record(3, 2.1, 36.0)]
     (row,) = table_rows(runs, [])
     assert row == {
@@ -52,17 +42,17 @@ def test_table_row_has_means_and_deviations_over_seeds(record):
     }
 
 
-def test_table_row_of_one_seed_has_the_interval_over_sentences(record):
+def test_table_row_of_one_seed_has_the_interval_over_sentences():
     (row,) = table_rows([record(1, 2.0, 30.25)], [])
     assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.25 (29.25–31.25)", "2.000")
 
 
-def test_infinite_score_of_a_seed_has_no_deviation(record):
+def test_infinite_score_of_a_seed_has_no_deviation():
     (row,) = table_rows([record(1, bleu=float("inf")), record(2)], [])
     assert (row["bleu_paper final/test"], row["dev loss"]) == ("inf", "2.000 ± 0.000")
 
 
-def test_seeds_of_other_settings_than_the_machines_have_own_rows(record):
+def test_seeds_of_other_settings_than_the_machines_have_own_rows():
     of_the_machine = record(3, micro_batch_tokens=512, tensorboard=True)
     runs = [record(1), record(2, max_steps=7), of_the_machine, record(1, system="C1-order")]
     assert sorted((row["system"], row["seeds"]) for row in table_rows(runs, [])) == [
@@ -72,7 +62,7 @@ def test_seeds_of_other_settings_than_the_machines_have_own_rows(record):
     ]
 
 
-def test_kept_runs_are_read_back_and_not_overwritten_by_others(record, tmp_path):
+def test_kept_runs_are_read_back_and_not_overwritten_by_others(tmp_path):
     one, two = record(1), record(2)
     for run in (two, one, two):
         run.store(tmp_path / "records")
@@ -83,7 +73,7 @@ def test_kept_runs_are_read_back_and_not_overwritten_by_others(record, tmp_path)
     assert read_records(tmp_path / "records") == [one, two]
 
 
-def test_scores_of_an_earlier_training_are_not_recorded(record, tmp_path):
+def test_scores_of_an_earlier_training_are_not_recorded(tmp_path):
     one = record(1)
     one.trained.write(tmp_path / "done.json")
     (tmp_path / "scores" / "final").mkdir(parents=True)
@@ -108,17 +98,17 @@ def with_score(run: RunRecord, **changed) -> RunRecord:
 
 
 @pytest.mark.parametrize("field", ["references", "test_set"])
-def test_scores_of_other_references_are_never_averaged(record, field):
+def test_scores_of_other_references_are_never_averaged(field):
     with pytest.raises(UserError, match="different references"):
         table_rows([record(1), with_score(record(2), **{field: "other"})], [])
 
 
-def test_mean_of_fewer_seeds_than_its_row_is_marked(record):
+def test_mean_of_fewer_seeds_than_its_row_is_marked():
     (row,) = table_rows([record(1), with_score(record(2, bleu=50.0), metrics={})], [])
     assert row["bleu_paper final/test"] == "30.00 (29.00–31.00), 1 of 2 seeds"
 
 
-def test_scores_that_were_kept_before_stay(record, tmp_path):
+def test_scores_that_were_kept_before_stay(tmp_path):
     one = record(1)
     one.store(tmp_path)
     one.model_copy(update={"scores": {"scores/final/dev": one.scores["scores/final/test"]}}).store(tmp_path)
@@ -126,7 +116,7 @@ def test_scores_that_were_kept_before_stay(record, tmp_path):
     assert sorted(both.scores) == ["scores/final/dev", "scores/final/test"]
 
 
-def test_errors_say_what_is_missing(record, tmp_path, refused):
+def test_errors_say_what_is_missing(tmp_path, refused):
     record(1).store(tmp_path)
     none = tmp_path / "none yet"
     assert f"has no records; run `reprise record RUN --into '{none}'`" in refused("record", "--into", none)
@@ -135,7 +125,7 @@ def test_errors_say_what_is_missing(record, tmp_path, refused):
     assert reprise(["record", "--into", str(tmp_path)]) == 0
 
 
-def test_shown_metrics_are_those_of_the_table_or_the_usual_ones(record, tmp_path):
+def test_shown_metrics_are_those_of_the_table_or_the_usual_ones(tmp_path):
     table, text = tmp_path / "table.csv", record(1)
     value = {"value": 7.5, "low": None, "high": None, "signature": "toy"}
     speech = text.model_copy(update={"scores": {"scores/final/test": score_file({"wer": value}, 10)}})

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project, require, shrink
@@ -16,16 +17,11 @@ from pipeline.workflow.targets import refuse_odd_folders
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
-@pytest.fixture
-def snakemake(tmp_path):
-    """Return a function that runs Snakemake for targets, without a network."""
-
-    def run(scale: str, *targets: str, options=("-j1",), mirror: str = "null", **variables: str):
-        config = ("--config", f"scale={scale}", f"work={tmp_path}", f"mirror={mirror}", "licensed={}")
-        words = ("snakemake", "--nolock", *options, *config, "--", *targets)
-        return call(ROOT, *words, **NO_NETWORK, no_proxy="", **variables)
-
-    return run
+def snakemake(work: Path, scale: str, *targets: str, options=("-j1",), mirror: str = "null", **variables: str):
+    """Run Snakemake for targets, without a network."""
+    config = ("--config", f"scale={scale}", f"work={work}", f"mirror={mirror}", "licensed={}")
+    words = ("snakemake", "--nolock", *options, *config, "--", *targets)
+    return call(ROOT, *words, **NO_NETWORK, no_proxy="", **variables)
 
 
 @pytest.fixture
@@ -34,29 +30,29 @@ def corpus(tmp_path) -> str:
     return str(project.layout.path(Encoded("multi30k-en-de")))
 
 
-def test_missing_files_are_listed_and_no_job_is_started(snakemake, corpus, tmp_path):
-    done = snakemake("small", corpus)
+def test_missing_files_are_listed_and_no_job_is_started(corpus, tmp_path):
+    done = snakemake(tmp_path, "small", corpus)
     printed = done.stdout + done.stderr
     assert done.returncode != 0 and "multi30k-en-de: 6 files are missing: multi30k/train.en.gz" in printed
     assert "Traceback" not in printed and not list(tmp_path.rglob("*.log"))
 
 
-def test_the_rule_says_what_is_missing_and_fails(snakemake):
-    done = snakemake("small", "check_data")
+def test_the_rule_says_what_is_missing_and_fails(tmp_path):
+    done = snakemake(tmp_path, "small", "check_data")
     assert done.returncode != 0
     assert "licence: " in done.stdout and "missing   train.en.gz" in done.stdout
 
 
-def test_present_data_is_found_without_network_and_cache_folder(snakemake):
-    done = snakemake("smoke", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
+def test_present_data_is_found_without_network_and_cache_folder(tmp_path):
+    done = snakemake(tmp_path, "smoke", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "written by the grammar" in done.stdout and "0 B to fetch" in done.stdout
 
 
-def test_no_command_shows_the_password_of_a_mirror(snakemake, corpus):
+def test_no_command_shows_the_password_of_a_mirror(tmp_path, corpus):
     """Neither that of a download nor of a stage that takes all settings."""
-    mirror, options = "https://me:$SECRET@127.0.0.1:9/files", ("--dry-run", "--printshellcmds")
-    printed = require(snakemake("small", corpus, "check_data", options=options, mirror=mirror, SECRET="s3cret"))
+    options = {"options": ("--dry-run", "--printshellcmds"), "mirror": "https://me:$SECRET@127.0.0.1:9/files"}
+    printed = require(snakemake(tmp_path, "small", corpus, "check_data", **options, SECRET="s3cret"))
     assert printed.count("$REPRISE_MIRROR") >= 2 and "s3cret" not in printed
 
 

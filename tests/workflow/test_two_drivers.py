@@ -76,16 +76,10 @@ RUN = shrunk_layout().run(RunId("weighted", "B", "grammar-smoke-en-de", 1))
 KILLS = 2
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """Makes folders in which the workflow can be run."""
-
-    def make(name: str) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        return shrink(copy_project(folder))
-
-    return make
+def checkout(folder: Path) -> Path:
+    """Make a folder in which the workflow can be run."""
+    folder.mkdir()
+    return shrink(copy_project(folder))
 
 
 def start(folder: Path, run: Path = RUN) -> subprocess.Popen:
@@ -131,9 +125,9 @@ def strike(folder: Path) -> int:
 
 
 @pytest.mark.slow
-def test_workflow_killed_at_random_ends_in_the_same_bytes(checkout):
-    undisturbed = finish(checkout("undisturbed"))
-    folder = checkout("disturbed")
+def test_workflow_killed_at_random_ends_in_the_same_bytes(tmp_path):
+    undisturbed = finish(checkout(tmp_path / "undisturbed"))
+    folder = checkout(tmp_path / "disturbed")
     codes = [strike(folder) for _ in range(KILLS)]
     assert finish(folder) == undisturbed
     starts = [event for event in read_events(folder / RUN) if isinstance(event, StartLine) and event.event == "start"]
