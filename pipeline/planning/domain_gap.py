@@ -1,7 +1,7 @@
 """Check that two domains of speech differ in language, not in vocabulary, and that a recogniser can spell.
 
-Cold Fusion's domains share their words but combine them differently: target text has 1.6 times the perplexity under the
-source language model that it has under the target's own (Table 2). If the words differ too, no language model can
+Cold Fusion's domains seem to share words but combine them differently: target text has 1.6 times the perplexity under
+the source language model that it has under the target's own (Table 2). If the words differ too, no language model can
 choose among hypotheses that are all wrong. If an encoder position holds more than a character, the recogniser memorises
 words. A dataset declares its limits in `gap`. They are checked on the text before anything is trained.
 """
