@@ -34,6 +34,13 @@ def test_the_big_model_costs_less_than_a_quarter_of_the_best():
     assert flops_by_time([on_eight_p100(3.5 * DAY_S)], None) < float(best["flops_enfr"]) / 4
 
 
+def test_the_base_model_costs_half_of_any_earlier_model_at_most():
+    rows = list(csv.DictReader((ROOT / "workflow/papers/attention/table2.csv").open(encoding="utf-8")))
+    earlier = [float(row["flops_ende"]) for row in rows if row["flops_ende"] and not row["system"]]
+    assert len(earlier) == 5  # ByteNet and both Deep-Att have no printed cost
+    assert flops_by_time([on_eight_p100(DAY_S / 2)], None) < min(earlier) / 2
+
+
 def test_starts_are_added_and_an_unknown_device_leaves_no_number():
     first = start_cost(seconds=10.0, processes=2, device="Tesla K80")
     other = first.model_copy(update={"device": "some new device"})
