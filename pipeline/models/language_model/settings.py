@@ -52,8 +52,8 @@ class FusionConfig(Closed):
     )
     logit_scale: Positive = Field(
         default=1.0,
-        description="Factor on the logits, less their maximum, before eq. 4a; 1 = raw, as printed; 0.05 brings them "
-        "near the size of a task state",
+        description="Factor on the logits, less their maximum, before eq. 4a; 1 = raw, as printed; 0.05 makes the "
+        "result about twice as large as the task state at initialisation",
     )
     output_start: Literal["random", "initial"] = Field(
         default="random",
