@@ -180,17 +180,11 @@ def completed(scripts, *words: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_bash_completes_every_command(scripts):
+def test_bash_completes_commands_options_choices_and_files(scripts):
     assert completed(scripts, "reprise", "") >= set(REPRISE.commands)
     assert completed(scripts, "reprise", "trans") == {"translate", "transcribe", "transcript-table"}
-
-
-def test_bash_completes_options_and_their_choices(scripts):
     assert completed(scripts, "reprise", "status", "--w") == {"--watch"}
     assert completed(scripts, "reprise", "completion", "") >= set(shtab.SUPPORTED_SHELLS)
-
-
-def test_bash_completes_files_where_one_is_wanted(scripts):
     assert "zsh" in completed(scripts, "reprise", "transcribe", "run", "z")
 
 

@@ -68,11 +68,7 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def new_run(tmp_path, corpus) -> Callable[..., Path]:
-
-    def make(steps: int, pace_s: float = 0.01) -> Path:
-        return make_run(tmp_path, corpus, steps, pace_s)
-
-    return make
+    return lambda steps, pace_s=0.01: make_run(tmp_path, corpus, steps, pace_s)
 
 
 def launchers() -> Iterator[Callable[..., Launcher]]:

@@ -136,19 +136,6 @@ def order(tmp_path):
     return order
 
 
-@pytest.fixture
-def stage(monkeypatch, order):
-    """A stand-in for a stage: it writes the output and counts its calls."""
-    calls = []
-
-    def perform(arguments):
-        calls.append(arguments)
-        order.made.write_text("made")
-
-    monkeypatch.setattr(commands, "perform", perform)
-    return calls
-
-
 @pytest.mark.parametrize(
     ("change", "more", "is_same", "is_complete"),
     [
@@ -159,12 +146,13 @@ def stage(monkeypatch, order):
     ],
     ids=["nothing", "arguments", "input", "output"],
 )
-def test_command_is_done_until_files_or_arguments_change(order, stage, change, more, is_same, is_complete):
-    key = order()
+def test_command_is_done_until_files_or_arguments_change(order, monkeypatch, change, more, is_same, is_complete):
+    perform, key = Mock(side_effect=lambda _: order.made.write_text("made")), order()
+    monkeypatch.setattr(commands, "perform", perform)
     perform_command(order.folder)
     change(order)
     assert (order(*more) == key) == is_same
-    assert is_done(order.folder, order(*more)) == is_complete and len(stage) == 1
+    assert is_done(order.folder, order(*more)) == is_complete and perform.call_count == 1
 
 
 def test_arguments_longer_than_a_file_name_change_the_key(order):

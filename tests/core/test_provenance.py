@@ -1,6 +1,7 @@
 """The recorded commit is the one of the checkout that runs, or `unknown`."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -8,14 +9,15 @@ from pipeline.core import digests
 from pipeline.core.digests import commit
 
 
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A function that makes a folder a repository with one commit, and returns that commit."""
     for name in ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
         monkeypatch.setenv(name, "someone")
-
-    def git(folder, *arguments):
-        return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
     def make(name):
         folder = tmp_path / name
@@ -70,10 +72,9 @@ def test_commit_is_unknown_below_another_repository(repository, commit_of, monke
 
 def test_commit_of_a_worktree_is_its_own(repository, commit_of):
     outer, _ = repository("outer")
-    for command in (["worktree", "add", "-q", "tree"], ["-C", "tree", "commit", "-q", "--allow-empty", "-m", "x"]):
-        subprocess.run(["git", *command], cwd=outer, check=True)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=outer / "tree", check=True, capture_output=True, text=True)
-    assert commit_of(outer / "tree") == head.stdout.strip()[:12]
+    git(outer, "worktree", "add", "-q", "tree")
+    git(outer / "tree", "commit", "-q", "--allow-empty", "-m", "x")
+    assert commit_of(outer / "tree") == git(outer / "tree", "rev-parse", "HEAD")[:12]
 
 
 def test_commit_is_unknown_without_git(repository, commit_of, monkeypatch, tmp_path):

@@ -40,21 +40,8 @@ JUNK = [
     {str(number): None for number in range(40_000)},
 ]
 SNIPPETS = [
-    *(
-        b"\t",
-        b"\xff",
-        b"\xc3\x28",
-        b"\x00",
-        b"\xef\xbb\xbf",
-        b"\r",
-        b": ",
-        b"- ",
-        b"? ",
-        b"&a ",
-        b"*a",
-        b"!!int ",
-        b"%",
-    ),
+    *(b"\t", b"\xff", b"\xc3\x28", b"\x00", b"\xef\xbb\xbf", b"\r", b"%", b"&a ", b"*a", b"!!int "),
+    *(b": ", b"- ", b"? "),
     *(b"{", b"}", b"[", b"]", b'"', b"'", b"|", b">", b"\n---\n", b"\n...\n", b"\n\n", b"#", b"<<: ", b"@", b"`", b","),
     *(b"\na: &a [x]\n", b"&x [*x]", b"[" * 3000, b"{a: " * 3000, b"- " * 3000, b"9" * 6000, "\u2028".encode()),
     b"a: &a [x,x]\n" + b"".join(b"%c: &%c [*%c,*%c]\n" % (98 + n, 98 + n, 97 + n, 97 + n) for n in range(24)),

@@ -1,8 +1,10 @@
-"""Statements of the paper about the external memory; test_reference.py has its formulas."""
+"""Statements of the paper about the external memory, and its kernel against its plain module."""
 
 import pytest
 import torch
+from gradients import with_gradients
 
+from pipeline.models import kernels
 from pipeline.models.recurrent.encoder import MemoryGRU
 
 WRITES = ["forget_update", "tanh_content"]
@@ -40,3 +42,15 @@ def test_memory_without_erasing_or_writing_equals_the_embeddings():
     states, final = layer(x, cells, MASK)
     assert torch.equal(states, torch.ones_like(states))
     assert torch.equal(final, cells)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_the_external_memory(write):
+    """Values and gradients of both in double precision; a softmax leaves only rounding of the offset before it."""
+    layer, inputs = memory(write), sentences()
+    ours = layer(*inputs, MASK)
+    with kernels.disabled():
+        theirs = layer(*inputs, MASK)
+    assert ours[1].grad_fn.name() != theirs[1].grad_fn.name()
+    leaves = [*inputs, *(weight for name, weight in layer.named_parameters() if not name.endswith("offset"))]
+    torch.testing.assert_close(with_gradients(ours, leaves), with_gradients(theirs, leaves), rtol=0, atol=1e-9)

@@ -1,6 +1,5 @@
 """The encoder, the attention recogniser, CTC and the language model on random speech."""
 
-import itertools
 import math
 
 import pytest
@@ -89,19 +88,13 @@ def test_location_filters_start_with_sums_of_unit_variance():
     assert float(attention.filters.detach().std()) == pytest.approx(9**-0.5, rel=0.08)
 
 
-@pytest.fixture(
-    params=itertools.product(("this context", "last context"), ("state and context", "state")), ids=", ".join
-)
-def recogniser(request) -> AttentionRecogniser:
-    """A recogniser of every form of decoder."""
-    gru_reads, task_state = request.param
-    return AttentionRecogniser(attention_config(gru_reads=gru_reads, task_state=task_state), VOCAB).eval()
-
-
+@pytest.mark.parametrize("gru_reads", ["this context", "last context"])
+@pytest.mark.parametrize("task_state", ["state and context", "state"])
 @torch.no_grad()
-def test_task_states_are_those_of_the_decoder_written_out(recogniser):
+def test_task_states_are_those_of_the_decoder_written_out(gru_reads, task_state):
     """Character by character: what is asked for with which state, and what the GRU reads beside the last character."""
-    batch, config = speech([37, 21], [6, 3]), recogniser.config
+    batch, config = speech([37, 21], [6, 3]), attention_config(gru_reads=gru_reads, task_state=task_state)
+    recogniser = AttentionRecogniser(config, VOCAB).eval()
     source, cache = recogniser.start(batch)
     state, alignment = cache["state"], cache["alignment"]
     context = torch.zeros(2, 1, source["values"].shape[-1])

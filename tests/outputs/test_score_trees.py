@@ -98,14 +98,13 @@ def test_sequences_without_a_phrase_are_scored(tmp_path, gold, line):
         assert [words(tree) for tree in parses] == [words(tree) for tree in gold]
 
 
-def test_an_output_too_few_is_refused(tmp_path, gold):
-    with pytest.raises(UserError, match=r"test\.tok: 29 lines, but the test set has 30"):
-        score(tmp_path, ["NN"] * 29)
-
-
-def test_another_test_set_is_refused(tmp_path, gold):
-    with pytest.raises(UserError, match=r"has 30 pairs, but toy-trees test has 31"):
-        score(tmp_path, ["NN"] * 30, lines=31)
+@pytest.mark.parametrize(
+    ("outputs", "lines", "message"),
+    [(29, 30, r"test\.tok: 29 lines, but the test set has 30"), (30, 31, "has 30 pairs, but toy-trees test has 31")],
+)
+def test_outputs_of_another_test_set_are_refused(tmp_path, gold, outputs, lines, message):
+    with pytest.raises(UserError, match=message):
+        score(tmp_path, ["NN"] * outputs, lines)
 
 
 def test_words_of_another_test_set_are_refused(tmp_path, gold):

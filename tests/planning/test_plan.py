@@ -103,9 +103,8 @@ def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
     assert "Downloads: 0 B" in text and "reprise free" in text
 
 
-@pytest.fixture
-def half_done(tmp_path):
-    """Jobs of a paper of which one training is done, with its translations, and one is half done."""
+def test_plan_lists_only_jobs_not_done(tmp_path):
+    """One training of the paper is done, with its translations, and another one is half done."""
     project = project_at(tmp_path, scale="demo")
     products = Graph(project).closure(Graph(project).reports(["weighted"]))
     first, second, *_ = runs_in(products)
@@ -115,11 +114,7 @@ def half_done(tmp_path):
     for path in (*map(project.layout.path, made), checkpoints / f"step-{steps // 2}.resume.safetensors"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    return project, Jobs(project, ["weighted"], None), first, second
-
-
-def test_plan_lists_only_jobs_not_done(half_done):
-    project, jobs, first, second = half_done
+    jobs = Jobs(project, ["weighted"], None)
     done = {(job.kind, job.run): job.done for job in jobs.all if job.run in (first, second)}
     assert done.pop(("train", second)) == pytest.approx(0.5, abs=0.01)
     assert {share for (_, run), share in done.items() if run == first} == {1.0}

@@ -39,12 +39,9 @@ def test_the_log_of_every_rule_is_looked_at():
 EVIL, HARMLESS = "\x1b]0;title\x07 \x1b[2J", "\\x1b]0;title\\x07 \\x1b[2J"
 
 
-def test_the_cause_of_a_failure_moves_no_cursor(tmp_path):
+def test_texts_of_logs_and_corpora_move_no_cursor(tmp_path):
     (tmp_path / "train.log").write_text(f"error: {EVIL}\n")
     assert first_line(logged_error(tmp_path / "train.log")[0]) == HARMLESS
-
-
-def test_an_example_of_a_corpus_moves_no_cursor(tmp_path):
     (tmp_path / "train.en").write_text(f"a\n{EVIL}\n")
     assert line_at(tmp_path / "train.en", 2) == HARMLESS
 
