@@ -28,6 +28,18 @@ def test_heads_follow_the_formula():
     torch.testing.assert_close(attention(x, None, causal=False), expected, rtol=0, atol=1e-5)
 
 
+def test_attention_dropout_drops_weights_not_outputs():
+    """Dropout of elements of the softmax: with two identities as values, the output is the weights twice."""
+    queries, keys = torch.randn(2, 3, 4, 50, 8)
+    first, second = attend(queries, keys, torch.eye(50).repeat(1, 2).expand(3, 4, -1, -1), None, False, 0.2).chunk(
+        2, -1
+    )
+    assert first.equal(second)
+    growth = first / torch.softmax(queries @ keys.transpose(2, 3) / 8**0.5, -1)
+    assert set(growth.round(decimals=3).unique().tolist()) == {0, 1.25}
+    assert (growth == 0).float().mean().item() == pytest.approx(0.2, abs=0.02)
+
+
 def test_weights_are_drawn_with_fan_in_bounds():
     config = transformer_config(d_model=256, num_heads=4)
     weight = SelfAttention(config, OutputProjection(config)).qkv.weight
