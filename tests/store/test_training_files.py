@@ -97,15 +97,21 @@ def test_damaged_text_beside_speech_is_found(corpus):
     assert wrong() == before | {name: "damaged"}
 
 
-def test_lost_files_of_speech_are_missed_but_freed_training_text(corpus):
-    """The raw file is lost with its note."""
+def test_freed_training_text_of_speech_is_not_missed(corpus):
     folder, wrong = corpus
     before = wrong()
     (folder / "prepared/train.en").unlink()
     assert wrong() == before
-    for name in ("prepared/test.en", "raw/test.en", "raw/.digests/test.en"):
-        (folder / name).unlink()
-    assert wrong() == before | dict.fromkeys(("prepared/test.en", "raw/test.en"), "missing")
+    (folder / "prepared/test.en").unlink()
+    assert wrong() == before | {"prepared/test.en": "missing"}
+
+
+def test_lost_raw_file_without_note_is_missed(corpus):
+    folder, wrong = corpus
+    before = wrong()
+    (folder / "raw/test.en").unlink()
+    (folder / "raw/.digests/test.en").unlink()
+    assert wrong() == before | {"raw/test.en": "missing"}
 
 
 def test_a_file_of_two_products_is_set_aside_once(tmp_path, monkeypatch):
