@@ -23,7 +23,7 @@ from itertools import groupby
 
 import numpy as np
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.metrics.metric import Total, resampled
 
 Scale = Total
@@ -224,7 +224,9 @@ def contrast(
     Raises:
         UserError: The samples differ in test set, number of sentences, or references and signature of the metric.
     """
-    for values in zip(*((term.test_set, f"{term.rows} sentences", term.basis) for _, term in terms), strict=True):
+    for values in zip(
+        *((term.test_set, count_of(term.rows, "sentence"), term.basis) for _, term in terms), strict=True
+    ):
         if len(distinct := set(values)) > 1:
             raise UserError(f"can't compare scores on {' and '.join(sorted(distinct))} ({name})")
     with np.errstate(divide="ignore", invalid="ignore"):

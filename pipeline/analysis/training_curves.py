@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.analysis.reference_types import MetricName
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import Record, read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine, TrainedRun, ValidationLine
@@ -151,8 +151,8 @@ def branch_curves(run_folder: Path, layer: int, stack: Stack = "encoder") -> lis
     records = read_progress_lines(run_folder, MonitorLine)
     if len(records) < 2:
         raise UserError(
-            f"{run_folder}/progress.jsonl: branch weights of {len(records)} steps, at least 2 are needed; if its model "
-            "has branches, train the run again"
+            f"{run_folder}/progress.jsonl: branch weights of {count_of(len(records), 'step')}, at least 2 are needed; "
+            "if its model has branches, train the run again"
         )
     names = records[0].values
     layers = sorted({int(name.split(".")[1]) for name in names if name.startswith(f"{stack}.")})

@@ -65,6 +65,17 @@ def without_secrets(text: str) -> str:
     return QUERY.sub(r"\1=…", text) if "=" in text else text
 
 
+def count_of(number: int, one: str, several: str = "") -> str:
+    """Return a number with its noun: `1 file`, `2 files`.
+
+    Args:
+        number: How many there are.
+        one: The noun for one; a verb may follow it.
+        several: The same for other numbers; by default with an `s` at its end.
+    """
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
 def shown(value: Any, longest: int = 80) -> str:
     """Return the representation of a `value` on one line, cut at `longest` characters."""
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)

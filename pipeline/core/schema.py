@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from pipeline.core.errors import UserError, one_line, shown
+from pipeline.core.errors import UserError, count_of, one_line, shown
 from pipeline.core.json_csv import parse
 from pipeline.core.yaml_file import load_yaml as load_yaml
 
@@ -107,7 +107,7 @@ def choices(name: Any, names: Collection[str]) -> str:
         return ", ".join(sorted(names)) or "none"
     alike = {allowed: difflib.SequenceMatcher(None, str(name), allowed).ratio() for allowed in names}
     listed = sorted(names, key=lambda allowed: (-alike[allowed], allowed))[:20]
-    return f"{', '.join(sorted(listed))} and {len(names) - len(listed)} others"
+    return f"{', '.join(sorted(listed))} and {count_of(len(names) - len(listed), 'other')}"
 
 
 def nearest(name: Any, names: Iterable[str]) -> str:
@@ -144,7 +144,7 @@ def validate(kind: Any, value: Any, where: str) -> Any:
             ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain_faults(faults, schema, place)])
             for place, faults in islice(found.items(), MOST_FAULTS)
         ]
-        more = [f"{where}: and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
+        more = [f"{where}: and {count_of(len(found) - MOST_FAULTS, 'more fault')}"] if len(found) > MOST_FAULTS else []
         raise UserError("\n".join(map(one_line, lines + more))) from error
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from pipeline.config import load_run
-from pipeline.core.errors import REPAIR, UserError
+from pipeline.core.errors import REPAIR, UserError, count_of
 from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE
 from pipeline.core.records.outputs import Averaged, AveragedFile
 from pipeline.core.records.record import read_lines_as
@@ -66,8 +66,8 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
     found = weight_files(run_folder)
     if len(found) < count:
         raise UserError(
-            f"{run_folder}/checkpoints: has {len(found)} checkpoints, but {count} should be averaged; lower "
-            "decoding.average_last, or raise training.keep_checkpoints or lower training.checkpoint_every"
+            f"{run_folder}/checkpoints: has {count_of(len(found), 'checkpoint')}, but {count} should be averaged; "
+            "lower decoding.average_last, or raise training.keep_checkpoints or lower training.checkpoint_every"
         )
     if found[-1][0] != done.steps:
         raise UserError(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pipeline.config import DecodingConfig
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import ParallelCorpus
 from pipeline.core.records.outputs import Decoded, Tuned
@@ -242,7 +242,7 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
             log.info("%d/%d sentences, %.1f sentences/s", finished, total, finished / (reported - started))
     cut = 0 if last is None else sum(len(output) >= last - 1 for output in outputs)
     if cut:
-        log.warning("%d of %d outputs end at the last position of the model", cut, total)
+        log.warning("%s at the last position of the model, of %d", count_of(cut, "output ends", "outputs end"), total)
     return DecodedSplit(outputs, time.perf_counter() - started, cut)
 
 
@@ -260,7 +260,7 @@ def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
     write_lines(path, lines)
     report.write(path.with_suffix(".json"))
     # not the path, which is temporary if `reprise score` decodes
-    log.info("%s: %d lines, %.1f sentences/s", report.split, report.lines, report.sentences_per_second)
+    log.info("%s: %s, %.1f sentences/s", report.split, count_of(report.lines, "line"), report.sentences_per_second)
 
 
 def write_lines(path: Path, lines: list[str]) -> None:

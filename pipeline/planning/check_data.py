@@ -7,7 +7,7 @@ from typing import Annotated
 from pipeline.core.artifacts import RunId
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
@@ -158,9 +158,10 @@ def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) 
     """Yield which files cannot be obtained, and what to do."""
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
+        of_packages = f"of {', '.join(packages)}"
         yield (
-            f"{record.name}: {len(licensed)} files of {', '.join(packages)} are missing: {shortened_list(licensed)}; "
-            "complete the folder, or correct `licensed:` in config.yaml"
+            f"{record.name}: {count_of(len(licensed), f'file {of_packages} is', f'files {of_packages} are')} missing: "
+            f"{shortened_list(licensed)}; complete the folder, or correct `licensed:` in config.yaml"
         )
     damaged = [file for file in lost if file.state == "damaged"]
     own = {name for name, source in fetched.items() if source.path}
@@ -180,8 +181,9 @@ def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) 
         )
     if files := [fetched[name].mirror or name for name in public if name not in joined]:
         yield (
-            f"{record.name}: {len(files)} files are missing: {shortened_list(files)}; check the network, or download "
-            "them elsewhere under these names and set `mirror:` in config.yaml to their folder; "
+            f"{record.name}: {count_of(len(files), 'file is', 'files are')} missing: {shortened_list(files)}; "
+            "check the network, or download them elsewhere under these names and set `mirror:` in config.yaml to "
+            "their folder; "
             f"`{snakemake_command(project, 'check_data')}` lists their addresses"
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.core import files, json_csv, layout
 from pipeline.core.artifacts import RunId
+from pipeline.core.errors import count_of
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project, ProjectOptions
@@ -44,7 +45,7 @@ def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
     json_csv.write_csv(out, rows, COLUMNS)
     for row in rows:
         log.info("%s %s: ratio %s", row["job"], row["name"], row["ratio"] or "unknown")
-    log.info("%s: %d jobs", out, len(rows))
+    log.info("%s: %s", out, count_of(len(rows), "job"))
 
 
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:

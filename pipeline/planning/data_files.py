@@ -7,6 +7,7 @@ from typing import Literal
 
 from pipeline.core.artifacts import Encoded, Raw
 from pipeline.core.disk import format_bytes
+from pipeline.core.errors import count_of
 from pipeline.core.layout import IN_CORPUS
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
 from pipeline.data.fetch import collect_trees, download, packages, transfer, web
@@ -81,7 +82,9 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
     if source.documents:
         documents = collect_trees.documents_folder(name, downloads)
         if all((documents / document).exists() for document in source.documents.names):
-            return DataFile(name, "present", f"{len(source.documents.names)} documents in {documents}", source.bytes)
+            return DataFile(
+                name, "present", f"{count_of(len(source.documents.names), 'document')} in {documents}", source.bytes
+            )
         known[source.documents.folder + source.documents.names[0]] = None
     if faults:
         return DataFile(name, "damaged", "; ".join(faults), source.bytes, known)

@@ -9,6 +9,7 @@ from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
+from pipeline.core.errors import count_of
 from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
@@ -105,7 +106,7 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
     totals += [total_cells("left to do", jobs, devices, lambda job: 1 - job.done)]
     parts = [
         f"# Plan, scale {project.config.scale}",
-        f"{len(jobs)} jobs, {len(rows)} of them trainings, for {', '.join(found.papers)}.",
+        f"{count_of(len(jobs), 'job')}, {count_of(len(rows), 'training')} among them, for {', '.join(found.papers)}.",
         grid(header, rows),
         "Trainings, decodings and measurements together:",
         grid(["jobs", "FLOPs", "hours here", *devices], totals),

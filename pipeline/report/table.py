@@ -8,6 +8,7 @@ from pandas import DataFrame, concat
 
 from pipeline.analysis.cells.cell import Cell, is_ours
 from pipeline.core.artifacts import RunId
+from pipeline.core.errors import count_of
 from pipeline.papers.comparability import Reason, format_reasons
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reading import Reading
@@ -35,7 +36,7 @@ def write_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -
     filled = fill(loaded, paper, table)
     write_twins(out, filled.frame, render(loaded, paper, table, filled))
     statuses = filled.runs["status"]
-    log.info("%s: %d rows, %d without all numbers", out, len(statuses), statuses.isin(UNFINISHED).sum())
+    log.info("%s: %s, %d without all numbers", out, count_of(len(statuses), "row"), statuses.isin(UNFINISHED).sum())
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:

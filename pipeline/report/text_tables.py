@@ -14,7 +14,7 @@ from pandas import DataFrame
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Score, Transcript, Translation
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.text_files import read_lines
@@ -128,9 +128,9 @@ def render_examples(
     """Return the table in Markdown, for a terminal."""
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (
-        f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {choice.words} words, the sentence of "
-        f"{entry.words[0]} to {entry.words[1]} words on which the systems' smoothed sentence BLEU differs "
-        f"most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
+        f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {count_of(choice.words, 'word')}, "
+        f"the sentence of {entry.words[0]} to {entry.words[1]} words on which the systems' smoothed sentence BLEU "
+        f"differs most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
     )
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {table}, scale {project.config.scale}",
@@ -245,7 +245,7 @@ def render_transcripts(project: Project, paper: str, table: str, rows: list[dict
     for example, group in DataFrame(rows, dtype=object).groupby("example", sort=False):
         lines = [f"## Example {literal(str(example))}", ""]
         for row in group.to_dict("records"):
-            errors = f" ({row['word_errors']} word errors)" if row["word_errors"] != "" else ""
+            errors = f" ({count_of(int(row['word_errors']), 'word error')})" if row["word_errors"] != "" else ""
             lines += [
                 f"- {literal(row['model'])}",
                 f"  - printed: {literal(row['printed'])}",

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import torch
 
+from pipeline.core.errors import count_of
 from pipeline.training.guards import is_out_of_memory
 
 log = logging.getLogger(__name__)
@@ -206,7 +207,7 @@ class GraphCache(Generic[Graph]):
             if not is_out_of_memory(error):
                 self._fail(error)
                 return None
-        log.info("no memory for another CUDA graph: dropping %d graphs", len(self.graphs))
+        log.info("no memory for another CUDA graph: dropping %s", count_of(len(self.graphs), "graph"))
         self.clear()
         try:
             return record()

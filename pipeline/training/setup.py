@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from pipeline.config import RunSpec, TrainingConfig
+from pipeline.core.errors import count_of
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine
@@ -110,14 +111,15 @@ def log_setup(
         "  modules, including frozen ones: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items())
     )
     log.info(
-        "  %d steps of %s, %d per epoch; padding %.1f %%; %d %s left out",
-        *(training.max_steps, format_step_size(training, batches), len(batches), 100 * batches.padding),
-        *(batches.left_out, sequences[spec.model.reads]),
+        "  %s of %s, %d per epoch; padding %.1f %%; %d %s left out",
+        *(count_of(training.max_steps, "step"), format_step_size(training, batches), len(batches)),
+        *(100 * batches.padding, batches.left_out, sequences[spec.model.reads]),
     )
     log.info(
-        "  %s on %s, %d threads, %d process(es), torch %s; %s",
-        *(description.precision(training.precision), description.device, description.threads, group.size),
-        *(description.torch, f"resumed after step {state.step}" if state.step else "from the start"),
+        "  %s on %s, %s, %s, torch %s; %s",
+        *(description.precision(training.precision), description.device, count_of(description.threads, "thread")),
+        *(count_of(group.size, "process", "processes"), description.torch),
+        f"resumed after step {state.step}" if state.step else "from the start",
     )
     micro_batches = len(batches.largest_micro_batches())
     if micro_batches % group.size:

@@ -13,7 +13,7 @@ from typing import IO, Any, Literal
 
 from pipeline.config import load_run
 from pipeline.core import artifacts as products, digests, disk, files, json_csv, layout
-from pipeline.core.errors import UnreadableError, UserError
+from pipeline.core.errors import UnreadableError, UserError, count_of
 from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
@@ -218,6 +218,6 @@ def hash_bytes(handle: IO[bytes], count: int, digest: Any) -> None:
     while count:
         content = handle.read(min(count, CHUNK))
         if not content:
-            raise OSError(errno.EIO, f"{count} bytes could not be read")
+            raise OSError(errno.EIO, f"{count_of(count, 'byte')} could not be read")
         digest.update(content)
         count -= len(content)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.core.disk import require_writable
+from pipeline.core.errors import count_of
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import own_files, register_driver, unregister_driver
@@ -82,7 +83,7 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Map
         return []
     rules = Counter(job.rule for job in jobs)
     papers = Counter(Path(job.makes[0]).parts[-5] for job in jobs if job.rule == "train")
-    lines = [f"In short, at scale {scale}: {len(jobs)} job{'s' if len(jobs) != 1 else ''}"]
+    lines = [f"In short, at scale {scale}: {count_of(len(jobs), 'job')}"]
     if trainings := rules.pop("train", 0):
         lines.append(
             f"  train    {trainings} ({', '.join(f'{paper} {count}' for paper, count in sorted(papers.items()))})"

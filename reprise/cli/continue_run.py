@@ -11,7 +11,7 @@ import yaml
 
 from pipeline.config import RunSpec, run_folder_above
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
 from pipeline.core.records.record import read_note
@@ -114,7 +114,7 @@ def require_shorter(run: Path, max_steps: int, steps: int) -> None:
     if steps >= LARGEST:
         raise UserError(f"--steps {steps}: too large; must be below {LARGEST}")
     if steps <= max_steps:
-        raise UserError(f"--steps {steps}: {run} has {max_steps} steps; ask for more")
+        raise UserError(f"--steps {steps}: {run} has {count_of(max_steps, 'step')}; ask for more")
     done = run / DONE_FILE
     if done.exists() and (ended := TrainedRun.read(done).steps) < max_steps:
         raise UserError(

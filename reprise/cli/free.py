@@ -13,6 +13,7 @@ from pipeline.core.artifacts import Encoded, Product, Raw, RunArtifact, RunId, S
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file
 from pipeline.core.disk import format_bytes
+from pipeline.core.errors import count_of
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
@@ -81,9 +82,8 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     for item in found:
         verb = "removing" if item.kind in remove else "could go"
         read_by = ", ".join(readers.get(item.place, ["no report of the current settings"]))
-        print(
-            f"{verb} {item.kind}: {len(item.files)} files, {format_bytes(item.bytes)}: {item.place}, read by {read_by}"
-        )
+        size = f"{count_of(len(item.files), 'file')}, {format_bytes(item.bytes)}"
+        print(f"{verb} {item.kind}: {size}: {item.place}, read by {read_by}")
     freed = {kind: sum(item.bytes for item in found if item.kind == kind) for kind in KINDS}
     for item in found:
         if item.kind in remove:

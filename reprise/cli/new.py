@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError, one_line
+from pipeline.core.errors import UserError, count_of, one_line
 from pipeline.core.files import atomic_write
 from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import load_dataset
@@ -292,7 +292,7 @@ def text_splits(given: DataOptions, folder: Path, languages: tuple[str, str]) ->
         pairs, path, reads = list(text.read_pairs(sides)), given.tgt, "cat"
     text.require_raw(path, (tgt for _, tgt in pairs), languages[1], reads)  # a detokeniser removes tabs
     files, empty = text.split_pairs(iter(pairs), given.shares, folder, languages)
-    log.info("%s: train, dev and test share no source sentence; %d empty pairs left out", folder, empty)
+    log.info("%s: train, dev and test share no source sentence; %s left out", folder, count_of(empty, "empty pair"))
     return files
 
 

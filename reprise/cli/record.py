@@ -20,7 +20,7 @@ from pipeline.config import RunSpec
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_json
 from pipeline.core.disk import require_writable
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record
@@ -231,7 +231,9 @@ def shown_metrics(table: Path, records: Iterable[RunRecord]) -> list[str]:
 def describe_test_sets(records: list[RunRecord]) -> list[str]:
     """Describe the scored test sets of each dataset, one line each."""
     scores = ((record.run.dataset, name, score) for record in records for name, score in record.scores.items())
-    return sorted({f"{dataset}, {name}: {score.test_set}, {score.lines} lines" for dataset, name, score in scores})
+    return sorted(
+        {f"{dataset}, {name}: {score.test_set}, {count_of(score.lines, 'line')}" for dataset, name, score in scores}
+    )
 
 
 NOTES = """\
@@ -276,4 +278,4 @@ def record(
     tested = "\n".join(f"- {test_set}" for test_set in describe_test_sets(records))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     write_twins(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
-    log.info("%s: %d runs of %d systems", into / "table.md", len(records), len(rows))
+    log.info("%s: %s of %s", into / "table.md", count_of(len(records), "run"), count_of(len(rows), "system"))

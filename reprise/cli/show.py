@@ -11,7 +11,7 @@ from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Table
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as render_claims, results_in_words, row_of, tally
 from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
@@ -165,7 +165,7 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     is_finished = UNFINISHED.isdisjoint(filled.runs["status"])
     missing = "" if is_finished else f"\n`{snakemake_command(project, target)}` makes the missing numbers."
     test_set = size_of_test_set(filled, name, ours)
-    text = f"{len(ours)} rows to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
+    text = f"{count_of(len(ours), 'row')} to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH) + missing
 
 

@@ -14,7 +14,7 @@ from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Train
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import write_note
 from pipeline.core.disk import format_bytes
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import NOTES, note_path, remove_orphans, set_aside
 from pipeline.core.layout import DONE_FILE, OUTPUTS_FILE, SCORES_FILE, STATE_FILE
 from pipeline.core.records.jobs import remove_damaged_lines
@@ -91,7 +91,8 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     left = [check for check in wrong.values() if check.state == "unreadable"] if repair else wrong
     if left:
         remedy = "check the disk" if repair else "run this with --repair, then the command that it prints"
-        raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
+        of_scale = f"of scale {project.config.scale}"
+        raise UserError(f"{count_of(len(left), f'file {of_scale} is', f'files {of_scale} are')} not good: {remedy}")
     if again := " ".join(shlex.quote(str(path)) for path in final_missing_files(graph, findings)):
         now = f"run `snakemake{config_options(project)} -- {again}` to rebuild what is missing"
     else:
@@ -214,7 +215,7 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
             if check.state == "good":
                 places[folder_of(project, finding.product, check.path)][check.path] = check.bytes
     return [
-        (str(place), "good", format_bytes(sum(files.values())), f"{len(files)} files, nothing to do")
+        (str(place), "good", format_bytes(sum(files.values())), f"{count_of(len(files), 'file')}, nothing to do")
         for place, files in sorted(places.items())
     ]
 

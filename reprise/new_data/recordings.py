@@ -16,7 +16,7 @@ from typing import Any
 
 import soundfile
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.data.speech.audio import UNKNOWN_FRAMES
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.data.text.checks import comparison_key
@@ -59,7 +59,9 @@ def read_table(path: Path, name: str) -> list[Utterance]:
         if fields != [""]:
             where = f"{path}: line {number}"
             if len(fields) != len(columns):
-                raise UserError(f"{where}: {len(fields)} fields, the first line names {len(columns)} columns")
+                raise UserError(
+                    f"{where}: {count_of(len(fields), 'field')}, the first line names {len(columns)} columns"
+                )
             found.append(read_row(dict(zip(columns, fields, strict=True)), path.parent, where, name))
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.digests import sha256_file
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.data.text.checks import check_script, check_untokenised, comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows
@@ -182,7 +182,7 @@ def read_columns(path: Path) -> Iterator[Pair]:
     """
     for number, fields in read_rows(lines_of(path), str(path)):
         if len(fields) != 2:
-            raise UserError(f"{path}: line {number}: {len(fields)} columns; write two, separated by a tab")
+            raise UserError(f"{path}: line {number}: {count_of(len(fields), 'column')}; write two, separated by a tab")
         yield fields[0].strip(), fields[1].strip()
 
 

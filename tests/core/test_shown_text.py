@@ -1,11 +1,11 @@
-"""Secrets in addresses never reach a log."""
+"""Numbers agree with their nouns, and secrets in addresses never reach a log."""
 
 import random
 import string
 
 import pytest
 
-from pipeline.core.errors import printable_lines
+from pipeline.core.errors import count_of, printable_lines
 
 SIGNS = string.ascii_letters + string.digits + "/:!$*+,;._~%-"
 
@@ -18,6 +18,18 @@ def test_passwords_and_query_values_are_left_out(seed):
     shown = printable_lines(line)
     assert password not in shown and token not in shown
     assert shown == "https://…@host.org/a/b.gz?token=…&part=… at /a/b.gz?token=… (status 403)"
+
+
+@pytest.mark.parametrize(
+    ("words", "zero", "one", "two"),
+    [
+        (("run",), "0 runs", "1 run", "2 runs"),
+        (("entry", "entries"), "0 entries", "1 entry", "2 entries"),
+        (("file is", "files are"), "0 files are", "1 file is", "2 files are"),
+    ],
+)
+def test_nouns_agree_with_their_number(words, zero, one, two):
+    assert [count_of(number, *words) for number in range(3)] == [zero, one, two]
 
 
 PLAIN = [

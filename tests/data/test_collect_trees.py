@@ -97,7 +97,7 @@ def test_split_with_another_digest_is_refused_and_not_written(tmp_path, expected
 @pytest.mark.parametrize(
     ("trees", "message"),
     [
-        (TREES[:8], "1 trees from number 8 on, expected 2"),
+        (TREES[:8], "1 tree from number 8 on, expected 2"),
         ([*TREES[:2], "(S (NN broken)", *TREES[2:]], r"t\.gz: line 3: this tree is not closed"),
     ],
 )

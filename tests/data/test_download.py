@@ -105,7 +105,7 @@ def test_a_mirror_that_cannot_be_asked_is_passed_over(server, tmp_path):
 def test_all_missing_files_are_listed_at_once(server, tmp_path):
     dataset = toy_download({"a.gz": b"", "b.gz": b"", "c.gz": b""}, server.url + "/missing")
     (tmp_path / "b.gz").write_bytes(b"")
-    with pytest.raises(UserError, match=r"(?s)2 of 3 files are missing.*a\.gz: .*c\.gz: .*`mirror:`") as raised:
+    with pytest.raises(UserError, match=r"(?s)2 of 3 files missing.*a\.gz: .*c\.gz: .*`mirror:`") as raised:
         fetch_all(dataset, tmp_path, None)
     assert "b.gz: " not in str(raised.value)
 
@@ -244,7 +244,7 @@ def test_a_licensed_package_is_read_from_its_folder(tmp_path):
     folder.mkdir()
     for split in SPLITS:
         (folder / f"{split}.zh").write_text(f"{split} zh\n")
-    with pytest.raises(UserError, match=r"P: 3 of 6 files are missing: .*train\.en.*dev\.en.*test\.en"):
+    with pytest.raises(UserError, match=r"P: 3 of 6 files missing: .*train\.en.*dev\.en.*test\.en"):
         download(*options, "--package", f"P={folder}")
     for split in SPLITS:
         (folder / f"{split}.en").write_text(f"{split} en\n")

@@ -41,7 +41,7 @@ def test_recording_with_a_bad_sample_is_left_out_alone(tmp_path, sample, reason)
     assert report["rejected"] == {reason: 1} and report["kept"] == 1
     assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).values).all()
     expected = own(expected={"dev": {"utterances": 2}})
-    with pytest.raises(UserError, match=f"1 utterances kept, expected 2 .*1 {reason}"):
+    with pytest.raises(UserError, match=f"1 utterance kept, expected 2 .*1 {reason}"):
         compute_features(expected, write_manifests(tmp_path, dev=[good, bad]), tmp_path / "corpus", 1)
 
 
@@ -103,7 +103,7 @@ def test_shared_utterances_are_reported_or_refused_in_train(tmp_path):
     assert report["shared"] == 1 and report["shared_examples"] == ["c.wav at 0.25 s: dev, test"]
     for split in ("dev", "test"):
         manifests = listed(tmp_path, **splits | {split: [("x.wav", 0), ("./a.wav", 0)]})
-        with pytest.raises(UserError, match=rf"1 utterances are in other splits too \(a.wav at 0 s: train, {split}"):
+        with pytest.raises(UserError, match=rf"1 utterance is in other splits too \(a.wav at 0 s: train, {split}"):
             compute_features(own(), manifests, tmp_path / "corpus", 1)
     other_start = listed(tmp_path, **splits | {"test": [("a.wav", 0.5)]})
     assert compute_features(own(), other_start, tmp_path / "corpus", 1).splits["train"].pairs == 1

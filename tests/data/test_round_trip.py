@@ -61,7 +61,7 @@ def test_characters_that_stay_unknown_are_logged(tmp_path, caplog, monkeypatch):
         "pipeline.data.text.subwords.split_for_sentencepiece", lambda lines: (line.replace("q", "") for line in lines)
     )
     learn_vocabularies(dataset, tmp_path)
-    assert "the vocabulary lacks 1 characters of the sample: ['q']" in caplog.text
+    assert "the vocabulary lacks 1 character of the sample: ['q']" in caplog.text
 
 
 def test_the_ceiling_of_what_moses_loses_is_reported(tmp_path, caplog):

@@ -189,7 +189,7 @@ def test_left_out_sentences_are_counted_by_reason(tmp_path):
     chosen = select(dataset, tmp_path, {})["train"]
     assert [utterance.spelt for utterance in chosen.sentences] == ["fits"] and chosen.read == 6
     assert chosen.record()["rejected"] == {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
-    with pytest.raises(UserError, match="1 sentences of train fit, but 4 are needed"):
+    with pytest.raises(UserError, match="1 sentence of train fit, but 4 are needed"):
         select(read_aloud(max_characters=10), tmp_path, {"train": 4})
 
 

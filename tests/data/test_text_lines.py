@@ -93,7 +93,7 @@ def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
     assert read_lines(path, expected=1) == ["ja"]
     require_digest(path, hashlib.sha256(b"ja\n").hexdigest(), "")
     require_digest(tmp_path / "not even read", None, "")
-    with pytest.raises(UserError, match="1 lines, but the test set has 3003"):
+    with pytest.raises(UserError, match="1 line, but the test set has 3003"):
         read_lines(path, expected=3003)
     with pytest.raises(UserError, match=r"test.de: sha256 is .*, expected 00; prepare it again"):
         require_digest(path, "00", "prepare it again")
@@ -137,7 +137,7 @@ def test_shared_speakers_are_reported_or_refused(tmp_path):
     manifests = write_manifests(tmp_path, **{split: spoken(split, who) for split, who in speakers.items()})
     compute_features(own(), manifests, tmp_path / "corpus", 1)
     assert PreparedSpeech.read(tmp_path / "corpus/prepared/report.json").shared_speakers == ["ann: train, test"]
-    with pytest.raises(UserError, match=r"1 speakers are in several splits \(ann: train, test\).*disjoint_speakers"):
+    with pytest.raises(UserError, match=r"1 speaker is in several splits \(ann: train, test\).*disjoint_speakers"):
         compute_features(own(disjoint_speakers=True), manifests, tmp_path / "corpus", 1)
 
 

@@ -210,7 +210,7 @@ PAIRED = {"paired_layers": True, "weights": "random"}
 UNFIT = {
     "merged weights that are random": (MERGED, [{"residuals": "block"}, {"merged": False}, {"weights": "learned"}]),
     "paired_layers needs weights: learned": (PAIRED, [{"paired_layers": False}, {"weights": "learned"}]),
-    "top_k 5 exceeds the 4 branches": ({"top_k": 5}, [{"top_k": 4}, {"num_branches": 8}]),
+    "top_k 5 exceeds num_branches 4": ({"top_k": 5}, [{"top_k": 4}, {"num_branches": 8}]),
     "num_branches 6 must divide d_model 32": ({"num_branches": 6}, [{"num_branches": 8}, {"d_k": 3, "d_v": 5}]),
     "num_branches 32 must divide d_ff 48": ({"num_branches": 32}, [{"num_branches": 16}, {"ffn_mode": "shared"}]),
 }

@@ -116,7 +116,7 @@ def test_each_run_is_listed_with_the_reports_that_read_it(work, capsys):
     free(work)
     lines = capsys.readouterr().out.splitlines()
     (checkpoints,) = (line for line in lines if "checkpoints: 3 files" in line)
-    (old,) = (line for line in lines if "old-runs: 1 files" in line)
+    (old,) = (line for line in lines if "old-runs: 1 file," in line)
     assert "attention/table3.csv" in checkpoints and "weighted/table2.csv" in checkpoints
     assert "multichannel/table4" not in checkpoints and "no report of the current settings" in old
 

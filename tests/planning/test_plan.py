@@ -303,7 +303,7 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [translated["name"]] and rows[0]["hours"] == "0.01"
-    assert caplog.messages[-2:] == [f"translate {translated['name']}: ratio {rows[0]['ratio']}", f"{out}: 1 jobs"]
+    assert caplog.messages[-2:] == [f"translate {translated['name']}: ratio {rows[0]['ratio']}", f"{out}: 1 job"]
 
 
 def test_missing_plan_names_the_plan_command_of_the_scale(tmp_path):

@@ -96,7 +96,7 @@ def test_branch_weights_of_a_single_step_are_refused(project, tmp_path, capsys):
     (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
     write_branches(project, run, np.full((1, 4), 0.25))
     assert main(report_command("figure", "weighted", "figure3", tmp_path / "it.svg")) == 1
-    assert "progress.jsonl: branch weights of 1 steps, at least 2 are needed" in capsys.readouterr().err
+    assert "progress.jsonl: branch weights of 1 step, at least 2 are needed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("peak", [0.5, 0.9])

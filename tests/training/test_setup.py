@@ -43,7 +43,7 @@ def test_setup_log_describes_run_steps_machine_and_start(said, monkeypatch):
     text = said()
     assert "test/copy seed 1 on copy at scale test" in text
     assert "40 steps of 160 tokens per side (10 pairs), 9 per epoch; padding 37.5 %; 3 pairs over" in text
-    assert "fp32 on toy processor, 1 threads, 2 process(es)" in text and text.endswith("from the start")
+    assert "fp32 on toy processor, 1 thread, 2 processes" in text and text.endswith("from the start")
     assert said(step=7).endswith("resumed after step 7")
     monkeypatch.setattr("pipeline.models.settings.ModelSettings.reads", "speech")
     assert "padding 37.5 %; 3 utterances left out" in said()

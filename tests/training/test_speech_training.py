@@ -130,8 +130,8 @@ def test_ctc_skips_and_counts_utterances_with_too_few_frames(train, tmp_path, ca
     with caplog.at_level("WARNING"):
         ctc = train("ctc", CTC, {"max_steps": 1}, corpus=in_train)
     assert read_json(ctc / "done.json")["left_out_pairs"] == 1
-    assert "left out 1 utterances whose transcripts have more characters than ctc has output frames" in caplog.text
-    message = r"split dev: 1 utterances can't be scored; the first is utterance 18: its 3 char"
+    assert "left out 1 utterance whose transcript has more characters than ctc has output frames" in caplog.text
+    message = r"split dev: 1 utterance can't be scored; the first is utterance 18: its 3 char"
     with pytest.raises(UserError, match=message):
         train("on-dev", CTC, {"max_steps": 1}, corpus=in_dev)
     attention = train("attention", RECOGNISER, {"max_steps": 1}, corpus=in_train)

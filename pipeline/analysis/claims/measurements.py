@@ -10,7 +10,7 @@ from pipeline.analysis.run_folders import NotRun, RunFolders, require_one_basis
 from pipeline.analysis.training_curves import System, below_floor
 from pipeline.analysis.view import NamedScore, PaperView, Scores, Term
 from pipeline.core.artifacts import RunId
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.metrics import metric_named
 
@@ -49,7 +49,8 @@ class NoisePools:
         family, alike = self.family(system, dataset), self.alike(system, dataset)
         groups = [self.read(systems, (name, quantity, detail), values) for name, systems in sorted(alike.items())]
         if degrees := degrees_of_freedom(found := tuple(group for group in groups if len(group))):
-            return found, f"pooled over {len(found)} systems ({family}, {degrees} degrees of freedom)"
+            systems, freedom = count_of(len(found), "system"), count_of(degrees, "degree") + " of freedom"
+            return found, f"pooled over {systems} ({family}, {freedom})"
         measured = self.view.experiment.noise_of(family)
         if measured and quantity in measured.values and len(self.view.runs(system, dataset)) < 2:
             return (np.array(measured.values[quantity]),), measured.title

@@ -17,6 +17,7 @@ from pipeline.analysis.reference_types import LayerName, TestName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import LayerTimes, Product
+from pipeline.core.errors import count_of
 from pipeline.core.records.outputs import LayerCosts
 from pipeline.core.schema import Number
 
@@ -52,7 +53,7 @@ class LayerTimings:
         """Describe the repeats and the device."""
         repeats = len(next(iter(self.seconds.values())))
         device = f"one core of {self.record.device}" if self.record.on_processor else self.record.device
-        return f"{repeats} repeats on {device}"
+        return f"{count_of(repeats, 'repeat')} on {device}"
 
     def exponents(self, layer: str, variable: str) -> list[float]:
         """Fit log t = c + p log n + q log d by least squares over the upper half of the sizes.

@@ -16,6 +16,7 @@ from pipeline.analysis.reference_types import DecodingName, ScoredSplit, SystemN
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core import artifacts as products
+from pipeline.core.errors import count_of
 from pipeline.core.records.outputs import AlignmentMaps, AttentionMap
 
 if TYPE_CHECKING:
@@ -206,8 +207,8 @@ class Alignments(Figure):
         ]
         first = records[0]
         facts = (
-            f'The utterance drawn is "{first.text}"; entropies are means over {first.utterances} utterances of '
-            f"the {first.split} set, teacher-forced."
+            f'The utterance drawn is "{first.text}"; entropies are means over '
+            f"{count_of(first.utterances, 'utterance')} of the {first.split} set, teacher-forced."
         )
         return Drawing(picture, rows, facts)
 
@@ -221,7 +222,7 @@ def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
         for column, index in enumerate(spread(len(record.steps))):
             axes = picture.add_subplot(grid[row, column])
             axes.imshow(record.maps[index], aspect="auto", cmap="Greys", vmin=0, vmax=largest)
-            axes.set_title(f"{record.steps[index]} steps", fontsize=8)
+            axes.set_title(count_of(record.steps[index], "step"), fontsize=8)
             axes.set(xticks=[], yticks=[])
             axes.grid(False)
             if column == 0:

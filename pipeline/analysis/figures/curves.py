@@ -12,6 +12,7 @@ from pipeline.analysis.reference_types import DecodingName, MetricName, ScoredSp
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Encoded, Product
+from pipeline.core.errors import count_of
 from pipeline.core.schema import Count, CountOrNone, Seed
 from pipeline.metrics import metric_named
 from pipeline.metrics.metric import bootstrap_interval
@@ -39,7 +40,7 @@ class LossCurves(Figure):
             for run in (runs := view.runs(system, self.dataset)):
                 curve = folders.fit_curve(run)
                 first = run == runs[0]
-                label = f"{label_of(view, system)} ({curve.steps[-1]} steps)" if first else None
+                label = f"{label_of(view, system)} ({count_of(int(curve.steps[-1]), 'step')})" if first else None
                 axes.plot(
                     curve.train, curve.dev, alpha=1 if first else 0.5, label=label, linewidth=1.2, **curve_style(number)
                 )
@@ -51,7 +52,9 @@ class LossCurves(Figure):
         axes.invert_xaxis()
         axes.set(xlabel="loss on training data (nats per symbol)", ylabel="development loss (nats per symbol)")
         axes.legend()
-        facts = f"Training goes from left to right. Steps: {', '.join(steps)}; {len(rows)} validations drawn."
+        facts = (
+            f"Training goes from left to right. Steps: {', '.join(steps)}; {count_of(len(rows), 'validation')} drawn."
+        )
         return Drawing(picture, rows, facts)
 
 
@@ -92,7 +95,9 @@ class DevCurves(Figure):
                 ]
                 if first:
                     steps = curve.steps_to(level)
-                    reached.append(f"{label} after {steps:.0f} steps" if isfinite(steps) else f"not by {label}")
+                    reached.append(
+                        f"{label} after {count_of(round(steps), 'step')}" if isfinite(steps) else f"not by {label}"
+                    )
         axes.axhline(level, color=COLOURS[0], linestyle=":", linewidth=1)
         axes.set(xlabel="steps", ylabel="development cross-entropy (nats per symbol)")
         axes.legend()
@@ -141,8 +146,8 @@ class BranchWeights(Figure):
         panels[-1].legend(title="branch", loc="center left", bbox_to_anchor=(1, 0.5))
         facts = (
             f"Encoder layer {min(self.layer, model.num_layers)} of {model.num_layers}, {branches} branches, "
-            f"seed {run.seed}. The filter spans {self.window} entries of the log, "
-            f"{self.window * (curves[0].steps[1] - curves[0].steps[0])} steps."
+            f"seed {run.seed}. The filter spans {count_of(self.window, 'entry', 'entries')} of the log, "
+            f"{count_of(self.window * int(curves[0].steps[1] - curves[0].steps[0]), 'step')}."
         )
         return Drawing(picture, rows, facts)
 
@@ -236,4 +241,4 @@ def sample_facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:
     """
     counts = ", ".join(f"{len(indices)} longer than {words}" for words, indices in kept.items())
     left_out = f"Points of fewer than {FEWEST} sentences are left out."
-    return f"{sample} of {total} sentences drawn at random: {counts}. {left_out}"
+    return f"{sample} of {count_of(total, 'sentence')} drawn at random: {counts}. {left_out}"

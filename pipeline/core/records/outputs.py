@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import Machine, TrainingCost
 from pipeline.core.schema import Closed
@@ -128,8 +128,9 @@ class ScoreFile(Scored, Record):
     @property
     def test_set_in_words(self) -> str:
         """Describe the test set: name, size, and digest of the references."""
-        lines = f"{self.lines} of {self.lines + self.left_out}" if self.left_out else self.lines
-        return f"{self.test_set} ({lines} lines, references {self.references[:12]})"
+        share = f"{self.lines} of " if self.left_out else ""
+        lines = count_of(self.lines + self.left_out, "line")
+        return f"{self.test_set} ({share}{lines}, references {self.references[:12]})"
 
     def basis(self, metric: str) -> tuple[str, str, str]:
         """Return what comparable scores of one metric share: test set, references, and signature without versions."""

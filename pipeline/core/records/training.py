@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from pipeline.core.errors import count_of
 from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
 
@@ -223,4 +224,4 @@ class MeasuredNoise(Record):
     @property
     def title(self) -> str:
         """Describe the measured trainings."""
-        return f"of {len(self.seeds)} trainings of {self.system} at scale {self.scale}"
+        return f"of {count_of(len(self.seeds), 'training')} of {self.system} at scale {self.scale}"

@@ -10,7 +10,7 @@ from typing import Generic
 import numpy as np
 
 from pipeline.config import RunSpec, load_run
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.data.batches.base import BatchT, SplitT
@@ -105,7 +105,7 @@ def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
     if len(found := np.flatnonzero(pairs.exceeds_output(spec.model))):
         first = int(found[0])
         raise UserError(
-            f"{pairs.name}: {len(found)} utterances can't be scored; the first is utterance {first + 1}: "
+            f"{pairs.name}: {count_of(len(found), 'utterance')} can't be scored; the first is utterance {first + 1}: "
             f"its {pairs.tgt_lengths[first] - 1} characters do not fit the output frames of {spec.model.architecture} "
             f"for its {pairs.src_lengths[first]} frames; remove them from the split"
         )

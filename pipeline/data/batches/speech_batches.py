@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.config import TrainingConfig
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.data.batches.base import Batch, EncodedSplit, pad_to
@@ -179,8 +179,8 @@ def select_utterances(
     fits = (pairs.src_lengths <= training.max_frames) & (pairs.tgt_lengths <= training.max_length + 1)
     if model and (too_long := pairs.exceeds_output(model) & fits).any():
         log.warning(
-            "%s: left out %d utterances whose transcripts have more characters than %s has output frames",
-            *(pairs.name, too_long.sum(), model.architecture),
+            "%s: left out %s whose transcript has more characters than %s has output frames",
+            *(pairs.name, count_of(int(too_long.sum()), "utterance"), model.architecture),
         )
         fits &= ~too_long
     most = f"{training.max_frames} frames and {training.max_length} characters"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
 from pipeline.data.fetch import download, raw_text, transfer, untrusted
@@ -100,7 +100,9 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
                 digest.update(f"{tree}\n".encode())
                 count += 1
         if expected and count != expected.lines:
-            raise UserError(f"{path}: {count} trees found, expected {expected.lines}; the source files are wrong")
+            raise UserError(
+                f"{path}: {count_of(count, 'tree')} found, expected {expected.lines}; the source files are wrong"
+            )
         if expected and expected.sha256 not in (None, digest.hexdigest()):
             folders = sorted({str(file.parent) for _, files in parts for file in files})
             raise UserError(
@@ -123,7 +125,8 @@ def trees_of_part(part: TreePart, files: list[Path]) -> Iterator[str]:
         yield tree
     if not count or part.trees not in (None, count):
         raise UserError(
-            f"{files[0]}: {count} trees from number {part.first} on, expected {part.trees or 'some'}; fetch it again"
+            f"{files[0]}: {count_of(count, 'tree')} from number {part.first} on, expected "
+            f"{part.trees or 'some'}; fetch it again"
         )
 
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from pipeline.core.disk import require_space
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.records.corpus import VerifiedFile
 from pipeline.core.records.record import read_note
 from pipeline.data import dataset as datasets
@@ -105,7 +105,7 @@ def fetch_all(dataset: datasets.AnyDataset, downloads: Path, mirror: str | None)
             missing.append(str(error))
     if missing:
         raise UserError(
-            f"{dataset.name}: {len(missing)} of {len(sources)} files are missing:\n"
+            f"{dataset.name}: {len(missing)} of {count_of(len(sources), 'file')} missing:\n"
             + "\n".join(missing)
             + f"\nput them into {downloads}, or set `mirror:` to a folder that has them"
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError, shown
+from pipeline.core.errors import UserError, count_of, shown
 from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
@@ -48,7 +48,7 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
         shown = ", ".join(str(path) for path in missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
         raise UserError(
-            f"{package}: {len(missing)} of {len(paths)} files are missing: {shown}{more}; correct "
+            f"{package}: {len(missing)} of {count_of(len(paths), 'file')} missing: {shown}{more}; correct "
             f"`licensed: {package}` in config.yaml, or complete the folder"
         )
     return paths

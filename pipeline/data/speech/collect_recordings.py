@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.core.disk import require_space
-from pipeline.core.errors import UserError, shown
+from pipeline.core.errors import UserError, count_of, shown
 from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch import download, raw_text
@@ -97,7 +97,8 @@ def without_aliases(layout: "Layout", found: list[Utterance], where: str) -> lis
         return found
     kept = {(layout.recording(each), each.start, each.text): each for each in reversed(found)}
     if repeated := len(found) - len(kept):
-        log.warning("%s: %d utterances are in the archives under several names; each counts once", where, repeated)
+        counted = count_of(repeated, "utterance is", "utterances are")
+        log.warning("%s: %s in the archives under several names; each counts once", where, counted)
     return list(reversed(kept.values()))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.core.digests import require_digest
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import PreparedText, SentencesReport, TextCorpus, TextSplit
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord, load_one_of
@@ -83,8 +83,8 @@ def select(
         needed = 1 if isinstance(dataset, TextRecord) else wanted.get(split, 1)
         if len(found.sentences) < needed:
             raise UserError(
-                f"{dataset.name}: {len(found.sentences)} sentences of {split} fit, but {needed} are needed; "
-                "raise max_characters, add text, or request fewer"
+                f"{dataset.name}: {count_of(len(found.sentences), 'sentence')} of {split} fit, but {needed} are "
+                "needed; raise max_characters, add text, or request fewer"
             )
     return selections
 
@@ -173,5 +173,7 @@ def check_split(dataset: TextRecord, split: SplitName, kept: int, path: Path) ->
     """
     expected = dataset.expected.get(split)
     if expected and expected.utterances != kept:
-        raise UserError(f"{path}: {kept} sentences kept, expected {expected.utterances}; the raw text differs")
+        raise UserError(
+            f"{path}: {count_of(kept, 'sentence')} kept, expected {expected.utterances}; the raw text differs"
+        )
     require_digest(path, expected.sha256 if expected else None, "the raw text differs")

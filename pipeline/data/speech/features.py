@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.core import digests, disk, files, layout
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.records.corpus import PreparedSpeech, SpeechCorpus, SpeechSplit, UtterancesReport
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
@@ -223,7 +223,9 @@ def check_split(
         raise UserError(f"{manifest}: no usable utterance ({reasons}); see `python -m pipeline features --help`")
     expected = dataset.expected.get(split)
     if expected and expected.utterances != found.utterances:
-        raise UserError(f"{manifest}: {found.utterances} utterances kept, expected {expected.utterances} ({reasons})")
+        raise UserError(
+            f"{manifest}: {count_of(found.utterances, 'utterance')} kept, expected {expected.utterances} ({reasons})"
+        )
     digests.require_digest(transcripts, expected.sha256 if expected else None, "the transcripts differ")
 
 

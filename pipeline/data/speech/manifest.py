@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import SplitName
 from pipeline.data.text.text_files import lines_of, read_rows
@@ -108,7 +108,9 @@ def utterance(path: Path, number: int, columns: list[str], fields: list[str]) ->
     """
     where = f"{path}: line {number}"
     if len(fields) != len(columns):
-        raise UserError(f"{where}: {len(fields)} fields, expected {len(columns)}; a text must not contain tabs")
+        raise UserError(
+            f"{where}: {count_of(len(fields), 'field')}, expected {len(columns)}; a text must not contain tabs"
+        )
     values = dict(zip(columns, fields, strict=True))
     return Utterance(
         audio=path.parent / values["audio"],
@@ -158,11 +160,15 @@ def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
     found = [f"{Path(file).name} at {start / 1e6:g} s: {', '.join(splits)}" for (file, start), splits in shared.items()]
     if seen := [entry for entry, splits in zip(found, shared.values(), strict=True) if TRAIN in splits]:
         raise UserError(
-            f"{manifests[TRAIN]}: {len(seen)} utterances are in other splits too ({'; '.join(seen[:EXAMPLES])}); "
-            "scores on training data mean nothing; remove them from one of the splits"
+            f"{manifests[TRAIN]}: {count_of(len(seen), 'utterance is', 'utterances are')} in other splits too "
+            f"({'; '.join(seen[:EXAMPLES])}); scores on training data mean nothing; remove them from one of the splits"
         )
     if found:
-        log.warning("%d utterances are in several splits: %s", len(found), "; ".join(found[:EXAMPLES]))
+        log.warning(
+            "%s in several splits: %s",
+            count_of(len(found), "utterance is", "utterances are"),
+            "; ".join(found[:EXAMPLES]),
+        )
     return found
 
 
@@ -176,8 +182,9 @@ def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[
     shared = [f"{speaker}: {', '.join(splits)}" for speaker, splits in found.items()]
     if shared and refused:
         raise UserError(
-            f"{manifests[TRAIN]}: {len(shared)} speakers are in several splits ({'; '.join(shared[:EXAMPLES])}), and "
-            "the dataset has disjoint_speakers; remove them from one of the splits"
+            f"{manifests[TRAIN]}: {count_of(len(shared), 'speaker is', 'speakers are')} in several splits "
+            f"({'; '.join(shared[:EXAMPLES])}), and the dataset has disjoint_speakers; "
+            "remove them from one of the splits"
         )
     return shared
 

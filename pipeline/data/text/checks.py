@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.core.digests import require_digest
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.records.corpus import PreparedPairs
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord
 from pipeline.data.languages import is_unspaced
@@ -46,8 +46,9 @@ def check_untokenised(path: Path, lines: list[str]) -> None:
     fewest = max(1, TOKENISED_SHARE * len(stops), OF_ALL_LINES * len(lines))
     if escaped > TOKENISED_SHARE * len(lines) or apart > fewest:
         raise UserError(
-            f"{path}: looks tokenised ({apart} of {len(stops)} final stops are separate, {escaped} lines hold escaped "
-            "characters), but sacreBLEU needs raw text; pass the raw file"
+            f"{path}: looks tokenised ({apart} of {len(stops)} final stops are separate, "
+            f"{count_of(escaped, 'line holds', 'lines hold')} escaped characters), but sacreBLEU needs raw "
+            "text; pass the raw file"
         )
 
 
@@ -137,5 +138,5 @@ def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
                     shared[f"{split} and train"] += 1
     found = {pair: count for pair, count in shared.items() if count}
     for pair, count in found.items():
-        log.warning("%s: %d sentences are in both %s", what, count, pair)
+        log.warning("%s: %s in both %s", what, count_of(count, "sentence is", "sentences are"), pair)
     return found

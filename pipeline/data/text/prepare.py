@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.core.digests import require_digest
 from pipeline.core.disk import require_space
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write, read_errors
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
@@ -210,8 +210,8 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
     except ValueError as error:  # one has more
         counts = [count_lines(path, MISSING) for path in (src, tgt)]
         raise UserError(
-            f"{src} has {counts[0]} lines but {tgt.name} has {counts[1]}: they are not translated line by line; "
-            "remove both and fetch them again"
+            f"{src} has {count_of(counts[0], 'line')} but {tgt.name} has {counts[1]}: they are not translated line "
+            "by line; remove both and fetch them again"
         ) from error
 
 
@@ -224,5 +224,7 @@ def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
     for path, digest in zip(files, (expected.src_sha256, expected.tgt_sha256), strict=True):
         found = count_lines(path, MISSING)
         if found != expected.lines:
-            raise UserError(f"{path}: {found} lines, expected {expected.lines}; remove it and fetch it again")
+            raise UserError(
+                f"{path}: {count_of(found, 'line')}, expected {expected.lines}; remove it and fetch it again"
+            )
         require_digest(path, digest, "remove it and fetch it again")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import Sampled, Vocabularies, Vocabulary
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
@@ -181,7 +181,8 @@ def warn_of_missing_characters(model: bytes, lines: Iterator[str], where: str) -
     known = {pieces.id_to_piece(number) for number in range(pieces.vocab_size())}
     characters = set[str]().union(*map(escape_reserved, lines))
     if missing := sorted(characters - known - {" "}):
-        log.warning("%s: the vocabulary lacks %d characters of the sample: %s", where, len(missing), ascii(missing))
+        counted = count_of(len(missing), "character")
+        log.warning("%s: the vocabulary lacks %s of the sample: %s", where, counted, ascii(missing))
 
 
 def stop_at_read_error(lines: Iterator[str], failed_reads: list[UserError | OSError]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import read_errors
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,8 @@ def read_lines(path: Path, expected: int | None = None) -> list[str]:
     lines = list(lines_of(path, "create it again"))
     if expected not in (None, len(lines)):
         raise UserError(
-            f"{path}: {len(lines)} lines, but the test set has {expected}; the file is incomplete or the wrong one"
+            f"{path}: {count_of(len(lines), 'line')}, but the test set has {expected}; the file is incomplete or the "
+            "wrong one"
         )
     return lines
 

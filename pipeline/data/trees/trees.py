@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 
 TOP = "TOP"
 TOP_LABELS = frozenset({"", "TOP", "ROOT", "S1"})
@@ -175,7 +175,8 @@ def parse_tree(text: str, where: str) -> Tree:
             case near:
                 raise UserError(f"{where}: not a tree at {' '.join(near)!r}, symbol {place + 1}: {text[:80]}")
     if builder.labels or len(builder.roots) != 1:
-        raise UserError(f"{where}: {len(builder.roots)} trees and {len(builder.labels)} open brackets: {text[:80]}")
+        trees, brackets = count_of(len(builder.roots), "tree"), count_of(len(builder.labels), "open bracket")
+        raise UserError(f"{where}: {trees} and {brackets}: {text[:80]}")
     return builder.roots[0]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 
 Item = TypeVar("Item")
 HEADER = "== "
@@ -38,7 +38,9 @@ class Table:
             UserError: The row has too few or too many cells.
         """
         if len(cells) != len(self.columns):
-            raise UserError(f"{where}: {len(cells)} cells, expected {len(self.columns)}: {' | '.join(self.columns)}")
+            raise UserError(
+                f"{where}: {count_of(len(cells), 'cell')}, expected {len(self.columns)}: {' | '.join(self.columns)}"
+            )
         self.rows[where] = cells
 
     def each(self, make: Callable[..., Item]) -> list[Item]:

@@ -52,7 +52,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         if (self.d_k is None or self.d_v is None) and self.d_model % self.branches:
             raise ValueError(f"num_branches {self.branches} must divide d_model {self.d_model}, or set d_k and d_v")
         if self.top_k is not None and self.top_k > self.branches:
-            raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
+            raise ValueError(f"top_k {self.top_k} exceeds num_branches {self.branches}")
         if self.residuals == "sub-layers" and self.merged and self.weights == "random":
             raise ValueError("merged weights that are random need residuals: block, which draws them once per pass")
         if self.paired_layers and self.weights == "random":

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from pipeline.core.artifacts import Parse, Score, Translation
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.data.dataset import SplitName
 from pipeline.data.sequence_store import TokenStore
 from pipeline.data.text.text_files import read_lines
@@ -155,7 +155,7 @@ class OutputSet:
                 text = path
         lines = read_lines(text)
         if len(lines) != len(self.references):
-            raise UserError(f"{text}: {len(lines)} lines, but {self.title} has {len(self.references)}")
+            raise UserError(f"{text}: {count_of(len(lines), 'line')}, but {self.title} has {len(self.references)}")
         name = output_name(self.site.project, product.run, product.decoding)
         return Output(name, run_page(product.run), lines, read_lines(path), self.site.path(score))
 

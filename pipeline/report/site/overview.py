@@ -14,6 +14,7 @@ from pipeline.analysis.claims.scores import OrderClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
 from pipeline.analysis.view import NamedScore, ScoredSplits, Term
 from pipeline.core.artifacts import RunId, Trained
+from pipeline.core.errors import count_of
 from pipeline.metrics import metric_named
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import Labels, metric_title
@@ -226,7 +227,7 @@ def answer(scale: str, found: Sequence[Difference], results: Iterable[ClaimResul
     ]
     undecided = total - verdicts[Verdict.UPHELD] - verdicts[Verdict.CONTRADICTED]
     parts += [f"{undecided} undecided"] if undecided else []
-    measured = f"{total} claim{'s' if total > 1 else ''} measured at scale {scale}"
+    measured = f"{count_of(total, 'claim')} measured at scale {scale}"
     claims = f"Of {measured}: {', '.join(parts)}." if undecided < total else f"Of {measured}, none is decided yet."
     if not found:
         return claims

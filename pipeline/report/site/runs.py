@@ -8,7 +8,7 @@ from pipeline.analysis.training_curves import read_progress_lines
 from pipeline.config import RunSpec
 from pipeline.config.training import DecodingConfig
 from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Trained
-from pipeline.core.errors import printable_lines
+from pipeline.core.errors import count_of, printable_lines
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.record import read_lines_as, read_note
@@ -134,7 +134,7 @@ def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
         for place in dict.fromkeys((0, len(found.steps) - 1)):
             weights = found.maps[place]
             positions = map(str, range(1, len(weights[0]) + 1))
-            title = f"Alignment after {found.steps[place]} steps"
+            title = f"Alignment after {count_of(found.steps[place], 'step')}"
             characters = ["character", *found.text.ljust(len(weights))]
             yield heat(["encoder position", *positions], characters, weights, title)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.analysis.cells.cell import short
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptTable
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.json_csv import from_text
 from pipeline.report.filled_table import NOT_RUN, UNFINISHED, FilledTable, fill
 from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_minus, with_names
@@ -239,7 +239,7 @@ def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
     """Return why a row lacks a number, or how many of its runs are done."""
     states = [site.status(run) for run in dict.fromkeys(runs)]
     why = site.why_missing(runs)
-    return f"{states.count(DONE)} of {len(states)} runs done" if why == NOT_RUN and DONE in states else why
+    return f"{states.count(DONE)} of {count_of(len(states), 'run')} done" if why == NOT_RUN and DONE in states else why
 
 
 def shared_remarks(remarks: Mapping[str, str]) -> dict[str, list[str]]:

@@ -105,6 +105,14 @@ def test_noise_between_seeds_counts(project_with, spread, expected):
     assert row["test"].endswith("run-to-run variance pooled over 2 systems (transformer, 4 degrees of freedom)")
 
 
+@pytest.mark.parametrize(("seeds", "freedom"), [(2, "1 degree"), (3, "2 degrees")])
+def test_noise_of_a_single_system_is_described(project_with, seeds, freedom):
+    project = project_with(claims_of(kind="level", score="bleu", term="C", at_least=50.0), seeds=seeds)
+    for run in runs(project, "C"):
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.8, run.seed))
+    assert row_of(project)["test"].endswith(f"pooled over 1 system (transformer, {freedom} of freedom)")
+
+
 def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
     """Seeds differ much under one decoding and little under the other; what is judged first changes nothing."""
     facts, searched = order("bleu")["claims"]["one"], {"searched": SCORES["bleu"] | {"decoding": "uniform"}}
