@@ -8,8 +8,10 @@ from markov import Markov, sentences
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.settings import BOS, EOS, PAD
 from pipeline.search.beam_search import Search, beam_search
+from pipeline.search.interface import output_limits
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
 NORMALISATIONS = ["gnmt", "length", "none"]
@@ -97,6 +99,13 @@ def test_finished_sentences_leave_the_batch():
     beam_search(model, batch, DecodingConfig(beam_size=2, max_extra_length=5))
     assert model.steps == 46
     assert model.rows == 47  # one position of two sentences, then 45 of the longer alone
+
+
+def test_outputs_may_be_fifty_symbols_longer_than_their_source():
+    """Section 6.1 of Attention Is All You Need; EOS counts on neither side."""
+    src = torch.tensor([[7, 8, 9, EOS], [7, EOS, PAD, PAD]])
+    limits = output_limits(Markov(VOCABULARY, sentences=2, seed=0), TextBatch(src, src, src), 50)
+    assert limits.tolist() == [3 + 50, 1 + 50]
 
 
 @pytest.mark.parametrize("positions", [1, 2, 4, 100])
