@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from bad_server import CONTENT, SHA256
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError

@@ -7,7 +7,7 @@ import csv
 from pathlib import Path
 
 from cases import CHARACTERS, MEASURED, TRAININGS, WORDS
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import ROOT

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cases import DECODINGS, TRAININGS
 from forecasts import forecast_ms
-from planning_project import project_at
+from real_project import project_at
 from roofline import CARDS
 
 from pipeline.core.artifacts import RunId

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 from cases import CHARACTERS, WORDS, Case
 from counting import Count, Counts
-from planning_project import project_at
+from real_project import project_at
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec

@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import json
+from pathlib import Path
 from typing import Any
 
 from pipeline.core.digests import ROOT
@@ -36,3 +37,9 @@ def real_project(settings: dict[str, Any] | None = None) -> Project:
         vars(project).pop(name, None)
     project.clear_caches()
     return project
+
+
+def project_at(work: Path, scale: str = "smoke", **config: Any) -> Project:
+    """Return this project with its work elsewhere, one seed, and no data of its user."""
+    settings = {"scale": scale, "work": str(work), "mirror": None, "licensed": {}, "seeds": 1}
+    return real_project(settings | config)

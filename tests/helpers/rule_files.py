@@ -1,4 +1,4 @@
-"""Contents of the workflow's rule files."""
+"""Contents of the workflow's rule files, and wildcards for paths that are patterns of rules."""
 
 import re
 
@@ -27,3 +27,13 @@ def local_rules() -> set[str]:
 def profile() -> dict:
     """The one for Slurm."""
     return yte.process_yaml((ROOT / "slurm/profile.yaml").read_text())
+
+
+class Placeholders(dict[str, str]):
+    """A mapping that has `{name}` for every name, with which a product's path is the pattern of a rule."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+    def __contains__(self, name: object) -> bool:
+        return True

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from planning_project import project_at
+from real_project import project_at
 from recurrent_models import dl4mt_config, recurrent_config
 from small_models import VOCAB, transformer_config, weighted_config
 from torch import nn

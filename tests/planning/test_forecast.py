@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from made_records import parallel_corpus, parallel_split
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.artifacts import RunId

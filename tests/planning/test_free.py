@@ -5,7 +5,7 @@ import fcntl
 import pytest
 from fabricated import touch
 from made_records import trained_run
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.core.artifacts import Claims, Encoded, Prepared, RunArtifact, RunId
 from pipeline.core.digests import ROOT, sha256_file, write_note

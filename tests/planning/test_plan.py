@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from copied_project import call, jobs, require
 from made_records import decoded, start_cost, training_cost
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import (

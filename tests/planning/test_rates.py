@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 import torch
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId

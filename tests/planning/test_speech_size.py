@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import speech_corpus, text_corpus, training_config
-from planning_project import project_at
+from real_project import project_at
 
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 from fabricated import touch
 from made_records import parallel_corpus, parallel_split
-from placeholders import Placeholders
 from real_project import real_project
-from rule_files import TEXT
+from rule_files import TEXT, Placeholders
 
 from pipeline.core import artifacts as products
 from pipeline.core.records.corpus import PairsReport, PreparedPairs

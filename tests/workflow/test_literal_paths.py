@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 from copied_project import ROOT
-from placeholders import Placeholders
 from real_project import real_project
-from rule_files import BLOCKS
+from rule_files import BLOCKS, Placeholders
 
 from pipeline.core import artifacts
 from pipeline.core.layout import Layout
