@@ -13,18 +13,18 @@ import pytest
 from copied_project import shrink
 from finished_project import finished_project
 from launching import PATIENCE_S, PROJECT, made, until
+from real_project import real_project
 from safetensors.numpy import load_file
 from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.state import read_submission
 from pipeline.core.artifacts import Table
 from pipeline.core.json_csv import read_json
-from pipeline.papers.project import load_project
 
 pytestmark = pytest.mark.cluster
 
 TABLE = Table("multichannel", "table2")
-LAYOUT = load_project(PROJECT, {"scale": "smoke"}).layout
+LAYOUT = real_project({"scale": "smoke"}).layout
 COST = {"device_hours", "hardware", "commit"}  # what may differ with where and how fast it ran
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 

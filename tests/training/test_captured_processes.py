@@ -3,6 +3,7 @@
 A tape of operators stands in for a CUDA graph (tape.py), and gloo for NCCL.
 """
 
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ SETTINGS |= {"tokens_per_update": 200, "micro_batch_tokens": UNEQUAL}
 def patch(trained_once) -> Iterator[pytest.MonkeyPatch]:
     """Changes attributes for the processes that are forked within the test; they inherit what a training imports."""
     trained_once()
+    importlib.import_module("torch.fx.experimental.symbolic_shapes")  # as the first backward pass within a graph does
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(setup, "captured_steps", taped())
         yield patch

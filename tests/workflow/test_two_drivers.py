@@ -20,7 +20,6 @@ from pipeline.core.records.jobs import Claim, StartLine, last_event, read_events
 from pipeline.workflow.drivers import read_drivers
 
 TRAINING = real_project({"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
-OTHER = real_project({"scale": "demo"}).layout.path(ModelSizes("weighted"))
 FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "done.json"))
 PATIENCE_S = 300
 
@@ -55,7 +54,8 @@ def drivers(project) -> list[int]:
 
 
 def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
-    require(call(project, "snakemake", "--cores", "1", "--config", "scale=demo", "--", str(OTHER)))
+    other = real_project({"scale": "demo"}).layout.path(ModelSizes("weighted"))
+    require(call(project, "snakemake", "--cores", "1", "--config", "scale=demo", "--", str(other)))
     require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", "weighted"))
     call(project, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", "check_data")
     assert drivers(project) == [first.pid]
