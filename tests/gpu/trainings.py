@@ -74,7 +74,7 @@ class CountedSteps(StepRunner):
         return super().run(step, prepared, annealings)
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
-        """Before the counted step, do only what later steps find done: caches of speech models, the optimiser's state."""
+        """Before the counted step, do only what that finds done: caches of speech models and the optimiser's state."""
         if step == STEPS - 1:
             return super().backward(step, batch, divisor)
         if self.spec.model.reads == "speech":  # their indices (cached_indices)
