@@ -50,7 +50,7 @@ def main() -> None:
 def measure_speaking(folder: Path, count: int) -> list[Utterance]:
     pool = ReaderPool(voices=VOICES, words_per_minute=(180, 230), pitch=(35, 65), seed=SEED)
     text = {"kind": "grammar", "domains": ["film"], "sizes": {"train": count, "dev": 1, "test": 1}, "seed": SEED}
-    lines = [line for split, line in grammar_lines(dataset(22050, 7600.0, text=text).text) if split == "train"]
+    lines = [line for split, line in grammar_lines(dataset(22050, 7600.0, text=text).text, "sizes") if split == "train"]
     tasks = [
         Task(folder / f"{number}.flac", Sentence(line, "a"), reader_of(pool, "train", number))
         for number, line in enumerate(lines)

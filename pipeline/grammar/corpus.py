@@ -1,7 +1,7 @@
 """Random sentences in four languages, with the English tree and a record of their phenomena."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -36,15 +36,9 @@ class Sentence:
         """Return the sentence in one language."""
         return getattr(self, language)
 
-
-def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:
-    """Return the next sentence of an endless `stream` that is new in every language, and add it to those `seen`."""
-    while True:
-        sentence = next(stream)
-        if not any(sentence.text(language) in texts for language, texts in seen.items()):
-            for language, texts in seen.items():
-                texts.add(sentence.text(language))
-            return sentence
+    def keys(self) -> set[Hashable]:
+        """Return what no other sentence of a corpus may share: the text in each language."""
+        return {(language, self.text(language)) for language in LANGUAGES}
 
 
 def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:

@@ -1,7 +1,7 @@
 """Training, development and test splits: aligned lines, and no sentence of one split in another, in any language."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeline.core.files import atomic_write
-from pipeline.grammar.corpus import LANGUAGES, Domain, Sentence, chinese_text, endless, next_unseen
+from pipeline.grammar.corpus import Domain, Sentence, chinese_text, endless
+from pipeline.grammar.new_items import new_items
 
 TESTS = ("test", "test2", "test3", "test4", "test5")
 SPLITS = (*TESTS, "dev", "train")  # in the order drawn: another size of train leaves test as it is
@@ -25,6 +26,7 @@ def write_splits(
     domain: Domain,
     seed: int,
     chained: Mapping[str, int] = MappingProxyType({}),
+    where: str = "sizes",
 ) -> None:
     """Write `raw/{split}.{language}`, `{split}.trees` (of the English side) and `{split}.phenomena.jsonl`.
 
@@ -38,14 +40,18 @@ def write_splits(
         domain: Domain of the sentences.
         seed: Seed of all splits.
         chained: Splits whose lines are several sentences in a row, by their fewest English words per line.
+        where: File and key of `sizes`, for errors.
+
+    Raises:
+        UserError: The grammar has not that many different sentences.
     """
-    seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
+    seen: set[Hashable] = set()
     for split in SPLITS:
         if split not in sizes:
             continue
         source = domain, Random(f"grammar/{domain}/{seed}/{split}"), split in TESTS
         stream = endless_chains(*source, chained[split]) if split in chained else endless(*source)
-        sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
+        sentences = new_items(stream, sizes[split], Sentence.keys, seen, f"{where}.{split}")
         _write(Path(folder), split, languages, sentences)
 
 

@@ -19,6 +19,7 @@ from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance
 from pipeline.data.text.checks import check_untokenised, comparison_key, shared_sentences
 from pipeline.data.text.text_files import read_lines
+from pipeline.grammar import new_items
 from pipeline.grammar.corpus import endless
 from pipeline.outputs.score_text import training_digest
 
@@ -49,7 +50,7 @@ def test_parts_of_a_split_are_chained_or_interleaved(tmp_path):
 
 def test_queries_are_searches_in_turn_with_the_words_of_films():
     text = GrammarText(kind="grammar", domains=["queries"], sizes={"train": 200, "dev": 1, "test": 1}, seed=1)
-    lines = [line for split, line in grammar_lines(text) if split == "train"]
+    lines = [line for split, line in grammar_lines(text, "sizes") if split == "train"]
     search = endless("search", Random("grammar/queries/1/train"), held_out=False)
     assert lines[0] == next(search).en
     film = {word.lower() for line in islice(endless("film", Random(3), False), 5000) for word in line.en[:-1].split()}
@@ -57,6 +58,23 @@ def test_queries_are_searches_in_turn_with_the_words_of_films():
     assert sum(known) > 0.95 * len(known) and all(
         len(set(words)) == len(words) for words in map(str.split, lines[1::2])
     )
+
+
+def test_more_queries_than_exist_end_in_one_error(monkeypatch):
+    """The grammar counts as exhausted at its first repeat here. What the error allows can be written."""
+    monkeypatch.setattr(new_items, "MOST_REPEATS", 1)
+
+    def written(size: int) -> list[str]:
+        sizes = {"train": size, "dev": 1, "test": 1}
+        text = GrammarText(kind="grammar", domains=["search"], sizes=sizes, seed=1)
+        return [line for split, line in grammar_lines(text, "toy.yaml: text.sizes") if split == "train"]
+
+    with pytest.raises(UserError, match=r"^toy\.yaml: text\.sizes\.train: asks for 1000000000, but .*") as caught:
+        written(10**9)
+    allowed = int(str(caught.value).rpartition(" ")[2])
+    assert len(set(written(allowed))) == allowed > 1
+    with pytest.raises(UserError, match=f"write at most {allowed}$"):
+        written(allowed + 1)
 
 
 @pytest.mark.parametrize("unit", ["(", "{", "<sil", " '", "(2", "{x "])

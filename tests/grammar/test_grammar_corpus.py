@@ -8,12 +8,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import yaml
 from grammar_sentences import generate
 
+from pipeline.__main__ import main
 from pipeline.core.digests import digest_of
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset import load_dataset
+from pipeline.grammar import new_items
 from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
@@ -190,6 +193,29 @@ def test_sentences_are_independent_of_languages_and_train_size(corpus, tmp_path)
     for split in ("dev", "test"):
         assert lines(tmp_path / "raw" / f"{split}.de") == lines(corpus / "raw" / f"{split}.de")
     assert sorted(path.name for path in (tmp_path / "raw").iterdir()) == ["dev.de", "test.de", "train.de"]
+
+
+@pytest.mark.parametrize(("split", "size"), [("dev", 10**9), ("train", 5000)])
+def test_more_sentences_than_exist_end_in_one_error(tmp_path, monkeypatch, capsys, split, size):
+    """The grammar counts as exhausted at its first repeat here. What the error allows can be written."""
+    monkeypatch.setattr(new_items, "MOST_REPEATS", 1)
+    record = load_yaml(DATASETS / "grammar-smoke-zh-en.yaml")
+    sizes = dict.fromkeys(record["generator"]["sizes"], 1)
+
+    def generated(size: int) -> int:
+        record["generator"] = {"domain": "search", "sizes": sizes | {split: size}, "seed": 1}
+        (tmp_path / "toy.yaml").write_text(yaml.safe_dump(record))
+        return main(["generate", "--dataset", str(tmp_path / "toy.yaml"), "--corpus", str(tmp_path)])
+
+    assert generated(size) == 1
+    asked = (
+        f"error: {tmp_path}/toy.yaml: generator.sizes.{split}: asks for {size}, but the grammar has hardly more than "
+    )
+    rest = capsys.readouterr().err.removeprefix(asked)
+    allowed = int(re.fullmatch(r"(\d+) sentences for it; write at most \1\n", rest)[1])
+    assert generated(allowed) == 0
+    assert len(lines(tmp_path / f"raw/{split}.zh")) == allowed > 1
+    assert generated(allowed + 1) == 1
 
 
 @pytest.mark.parametrize("frame", ["subjects", "objects"])

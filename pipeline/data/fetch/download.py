@@ -74,7 +74,7 @@ def generate(*, dataset: Path, corpus: Path) -> None:
     wanted = record.generator
     languages = [record.src] if isinstance(record, datasets.GrammarTreebank) else list(record.languages)
     sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
-    write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained)
+    write_splits(corpus, languages, sizes, wanted.domain, wanted.seed, chained, f"{dataset}: generator.sizes")
     raw_text.write_raw_mark(corpus)
     log.info("%s: %d sentences of domain %s", corpus, sum(wanted.sizes.values()), wanted.domain)
 

@@ -7,7 +7,7 @@ import logging
 import re
 import shutil
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from fnmatch import fnmatch
 from itertools import chain, islice, zip_longest
@@ -67,7 +67,7 @@ def collect_text(
             folder = stack.enter_context(archives.folder_of_copies(corpus))
             lines = fetched_lines(dataset.text, download.fetch_all(dataset, downloads, mirror), folder)
         else:
-            lines = grammar_lines(dataset.text)
+            lines = grammar_lines(dataset.text, f"workflow/datasets/{dataset.name}.yaml: text.sizes")
         names = dataset.split_names
         files = {split: stack.enter_context(atomic_write(corpus / f"raw/{split}.en")) for split in names}
         for split, line in lines:
@@ -83,17 +83,27 @@ WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 
 
-def grammar_lines(text: datasets.GrammarText) -> Iterator[tuple[datasets.SplitName, str]]:
-    """Yield split and sentence of each domain, first test, then dev, then train, without repeats."""
+def grammar_lines(text: datasets.GrammarText, where: str) -> Iterator[tuple[datasets.SplitName, str]]:
+    """Yield split and sentence of each domain, first test, then dev, then train, without repeats.
+
+    Args:
+        text: Domains and their sizes.
+        where: File and key of the sizes, for errors.
+
+    Raises:
+        UserError: A domain has not that many different sentences.
+    """
+    from pipeline.grammar.new_items import new_items  # only if the grammar writes the text, as below
+
     tests = [split for split in text.sizes if split not in ("dev", "train")]
     for domain in text.domains:
-        seen: set[str] = set()
+        seen: set[Hashable] = set()
         for split in (*tests, "dev", "train"):
             rng = Random(f"grammar/{domain}/{text.seed}/{split}")
-            new = (line for line in domain_lines(domain, rng, held_out=split in tests) if line not in seen)
-            for line in islice(new, text.sizes[split]):
-                seen.add(line)
-                yield split, line
+            lines, asked = domain_lines(domain, rng, held_out=split in tests), text.sizes[split]
+            yield from (
+                (split, line) for line in new_items(lines, asked, lambda line: {line}, seen, f"{where}.{split}")
+            )
 
 
 def domain_lines(domain: datasets.GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
