@@ -17,6 +17,9 @@ IS_WORKER = "xdist" in sys.modules and "PYTEST_XDIST_WORKER" in os.environ
 """True in a worker of pytest-xdist; the commands of tests inherit its environment alone."""
 RUN = os.environ["PYTEST_XDIST_TESTRUNUID"] if IS_WORKER else uuid4().hex
 
+START_LIMIT_S = 600.0
+"""Time for the imports of a server; a slow disk takes a minute."""
+
 
 @cache
 def warm_programs(code: Path = ROOT) -> Path:
@@ -41,6 +44,9 @@ def start_server(folder: Path, code: Path, owner: int) -> None:
     """Start a server that ends, and removes its folder, when the process `owner` has ended.
 
     It has a session of its own, so that an interrupt from the terminal does not end it before.
+
+    Raises:
+        TimeoutExpired: It hangs while it imports; it is killed.
     """
     script = f"#!{sys.executable} -ISs\n" + (HERE / "warm_client.py").read_text(encoding="utf-8")
     for name in ("python", "snakemake", "reprise"):
@@ -48,4 +54,6 @@ def start_server(folder: Path, code: Path, owner: int) -> None:
         (folder / name).chmod(0o755)
     command = [sys.executable, HERE / "warm_server.py", folder / "socket", str(owner)]
     environment = os.environ | {"PYTHONPATH": str(code)}
-    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=True)
+    subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=True, timeout=START_LIMIT_S
+    )
