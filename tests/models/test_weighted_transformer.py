@@ -165,6 +165,15 @@ def test_weights_can_be_replaced(normalisation):
     torch.testing.assert_close(weights("uniform"), torch.full((4, 2, 4), 0.25))
 
 
+def test_projected_start_keeps_differences_of_other_weights():
+    """Away from the edge a projection adds one number to all; sqrt(3 / d) gives other weights a variance of 1 / d."""
+    config = weighted_config(branch_start="projected", d_model=512)
+    weights = torch.cat([torch.stack(BranchedOutput(config).branch_weights()) for _ in range(120)]).detach()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(240))
+    assert (weights > 0).all() and float((weights.amax(-1) - weights.amin(-1)).max()) < 2 * (3 / 512) ** 0.5
+    assert float(weights.var(dim=-1).mean()) == pytest.approx(1 / 512, rel=0.15)
+
+
 def test_random_branch_weights_are_uniform_in_evaluation():
     block = BranchedOutput(weighted_config(weights="random"))
     first, second = block.branch_weights()[0], block.branch_weights()[0]
@@ -206,9 +215,11 @@ def test_paired_layers_train_half_as_many_branch_weights(merged):
 
 
 MERGED = {"residuals": "sub-layers", "merged": True, "weights": "random"}
+PROJECTED = {"branch_start": "projected", "normalisation": "softmax"}
 PAIRED = {"paired_layers": True, "weights": "random"}
 UNFIT = {
     "merged weights that are random": (MERGED, [{"residuals": "block"}, {"merged": False}, {"weights": "learned"}]),
+    "branch_start: projected needs": (PROJECTED, [{"branch_start": "simplex"}, {"normalisation": "projection"}]),
     "paired_layers needs weights: learned": (PAIRED, [{"paired_layers": False}, {"weights": "learned"}]),
     "top_k 5 exceeds num_branches 4": ({"top_k": 5}, [{"top_k": 4}, {"num_branches": 8}]),
     "num_branches 6 must divide d_model 32": ({"num_branches": 6}, [{"num_branches": 8}, {"d_k": 3, "d_v": 5}]),

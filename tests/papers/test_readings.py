@@ -75,6 +75,7 @@ def test_wide_control_has_the_flops_of_the_literal_reading(scale, system, wide):
 def test_csv_names_all_choices_markdown_only_non_defaults(project):
     rows = {row["arm"]: row["readings"] for row in table_rows(project, "weighted", "readings")}
     others = "branched-attention self; residuals sub-layers; scale one; branch-weights-of-layers own"
+    others += "; start-of-branch-weights simplex"
     assert rows["split"] == f"feed-forward split; {others}"
     assert rows["Transformer (C)"] == ""
     lines = render(project, "weighted", "readings", fill(project, "weighted", "readings")).split("\n")

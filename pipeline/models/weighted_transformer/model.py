@@ -16,6 +16,7 @@ of W_2.
 Dimensions: B sentences, T positions, M branches, D d_model, d_v width of a head, F hidden units of one branch.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -54,8 +55,8 @@ class BranchedOutput(nn.Module):
         self.outer = attention.projection(config.d_ff, config.d_model, networks, nn.Linear, scale)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
-        self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))
-        self.alpha = None if config.merged else nn.Parameter(self.to_parameter(random_weights(config.branches)))
+        self.kappa = nn.Parameter(self.to_parameter(initial_weights(config)))
+        self.alpha = None if config.merged else nn.Parameter(self.to_parameter(initial_weights(config)))
         with torch.no_grad():
             self.output.weight *= config.scale_factor("start")
             self.outer.weight *= config.scale_factor("start")
@@ -244,6 +245,14 @@ def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig
 def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
     """Return a model with random weights; see `build_model`."""
     return WeightedTransformer(config, *vocab_sizes)
+
+
+def initial_weights(config: WeightedTransformerConfig) -> Tensor:
+    """Draw initial kappa or alpha, a point of the simplex (M,), as `branch_start` says."""
+    if config.branch_start == "simplex":
+        return random_weights(config.branches)
+    bound = math.sqrt(3 / config.d_model)
+    return project_to_simplex(torch.empty(config.branches).uniform_(-bound, bound))
 
 
 def random_weights(

@@ -29,6 +29,11 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     paired_layers: bool = Field(
         default=False, description="The n-th layers of encoder and decoder share their kappa and alpha"
     )
+    branch_start: Literal["simplex", "projected"] = Field(
+        default="simplex",
+        description="Initial kappa and alpha. simplex: uniform in (0, 1), over their sum; projected: uniform within "
+        "±sqrt(3 / d_model), as weights of d_model inputs, and then projected onto the simplex",
+    )
     top_k: Width | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
     branched_attention: Literal["self", "cross"] = Field(
         default="self", description="Which attention of a decoder layer is branched"
@@ -55,6 +60,8 @@ class WeightedTransformerConfig(AnyTransformerConfig):
             raise ValueError(f"top_k {self.top_k} exceeds num_branches {self.branches}")
         if self.residuals == "sub-layers" and self.merged and self.weights == "random":
             raise ValueError("merged weights that are random need residuals: block, which draws them once per pass")
+        if self.branch_start == "projected" and self.normalisation == "softmax":
+            raise ValueError("branch_start: projected needs normalisation: projection; it can set weights to 0")
         if self.paired_layers and self.weights == "random":
             raise ValueError("paired_layers needs weights: learned; random weights are drawn for each layer")
         return self
