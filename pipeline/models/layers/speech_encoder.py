@@ -1,7 +1,7 @@
 """Speech as the attention and joint recognisers encode it (Cold Fusion, section 4.2).
 
-Features are normalised per utterance, and masked in training (SpecAugment). The encoder is a pyramid of bidirectional
-LSTMs.
+Settings may normalise features per utterance, and mask them in training (SpecAugment). The encoder is a pyramid of
+bidirectional LSTMs.
 
 Dimensions: B utterances, S frames, S' encoder positions, F features of a frame, I inputs, H units of a direction.
 """
