@@ -34,6 +34,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     writes  <out>/index.html, a page for each paper, run, test set and comparison, and their files
 
     The page of a paper says what is missing, and names the command for it. The same results give the same bytes.
+    Other files in the folder are removed, except hidden ones.
 
     Args:
         private: Show text of others that may not be redistributed. Your own text is always shown.

@@ -103,7 +103,7 @@ class Pages:
     def remove_others(self) -> None:
         """Remove the files of an earlier site that this one does not have, but nothing hidden, such as a `.git`."""
         for path in sorted(self.out.rglob("*"), reverse=True):
-            if path.relative_to(self.out).parts[0].startswith("."):
+            if any(part.startswith(".") for part in path.relative_to(self.out).parts):
                 continue
             if path.is_file() and path not in self.written:
                 path.unlink()
