@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pipeline.core.artifacts import Encoded, Product, Raw, RunArtifact, RunId, Spoken
+from pipeline.core.artifacts import Averaged, Encoded, Product, Raw, RunArtifact, RunId, Spoken
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file
 from pipeline.core.disk import format_bytes
@@ -17,10 +17,12 @@ from pipeline.core.errors import count_of
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
+from pipeline.data.fetch.download import remote_urls
 from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
+from pipeline.workflow.plans import Plans
 from pipeline.workflow.runs import is_locked
 from reprise.find_runs import unchecked_scales
 from reprise.training_files import is_read_by_training_alone
@@ -67,7 +69,8 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         old-runs      finished trainings with settings or data other than the current ones; no report reads them
         unfinished    the same for trainings that did not end; removing them loses their steps
         old-corpora   corpora of datasets that have changed since
-        downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
+        downloads     fetched files whose every dataset is extracted; another extraction would fetch them again.
+                      Files that you brought, because no address has them, stay
 
     An unfinished run with current settings is never touched, nor is a run that a process of this machine works on.
     Before checkpoints are removed, the final weights are read again and must match what the training wrote.
@@ -109,13 +112,10 @@ def remove_empty(folder: Path) -> None:
 
 def unneeded(graph: Graph) -> Iterator[Unneeded]:
     """Yield the files that finished work of the configured scale no longer needs."""
-    project, needed = graph.project, defaultdict[RunId, list[Path]](list)
-    products = graph.closure(graph.reports(project.papers))
-    for product in products:
-        if isinstance(product, RunArtifact):
-            needed[product.run].append(project.layout.path(product))
-    for run, files in needed.items():
-        yield from old_checkpoints(project.layout.run(run), files)
+    project = graph.project
+    products, on_request = graph.closure(graph.reports(project.papers)), graph.closure(Plans(graph).on_request)
+    for run, needed in products_by_run(products, on_request).items():
+        yield from old_checkpoints(project.layout.run(run), [project.layout.path(product) for product in needed])
     yield from old_runs(project)
     for name in project.datasets:
         yield from old_corpora(project.layout.corpus(name))
@@ -124,11 +124,32 @@ def unneeded(graph: Graph) -> Iterator[Unneeded]:
     yield from old_downloads(project, datasets_in(products))
 
 
+def products_by_run(products: Iterable[Product], on_request: Iterable[Product]) -> dict[RunId, list[RunArtifact]]:
+    """Return the products that each run must have before its checkpoints may go.
+
+    A table on request may never be made. Of a run that other reports read, it needs the averaged weights alone, which
+    nothing but checkpoints can restore.
+
+    Args:
+        products: Products of the usual reports.
+        on_request: Products of the tables on request.
+    """
+    found = defaultdict[RunId, list[RunArtifact]](list)
+    for product in products:
+        if isinstance(product, RunArtifact):
+            found[product.run].append(product)
+    usual = set(found)
+    for product in on_request:
+        if isinstance(product, RunArtifact) and (product.run not in usual or isinstance(product, Averaged)):
+            found[product.run].append(product)
+    return found
+
+
 def reports_by_folder(graph: Graph) -> dict[Path, list[str]]:
     """Return the reports that depend on each run or corpus, by its folder."""
     layout = graph.project.layout
     found: dict[Path, list[str]] = {}
-    for report in graph.reports(graph.project.papers):
+    for report in [*graph.reports(graph.project.papers), *Plans(graph).on_request]:
         name = str(layout.path(report).relative_to(layout.results))
         products = graph.closure([report])
         folders = [layout.run(product.run) for product in products if isinstance(product, RunArtifact)]
@@ -207,15 +228,19 @@ def existing(project: Project, *products: Product) -> list[Path]:
 
 
 def old_downloads(project: Project, read: Iterable[str]) -> Iterator[Unneeded]:
-    """Yield fetched files if every dataset that reads them is extracted, also those that reports `read`."""
-    layout = project.layout
+    """Yield fetched files if every dataset that reads them is extracted, also those that reports `read`.
+
+    A file that has no address, nor a mirror with one, may be the only copy.
+    """
+    layout, mirror = project.layout, project.config.mirror
     readers: dict[str, set[str]] = {}
     for name in {*read, *(project.stand_in(dataset) for dataset in project.scale.datasets)}:
-        for source in sources_of(project.dataset_records[name]):
-            readers.setdefault(source, set()).add(name)
+        for file, source in sources_of(project.dataset_records[name]).items():
+            if source.documents or remote_urls(file, source, mirror):
+                readers.setdefault(file, set()).add(name)
     done = [
-        layout.downloads / source
-        for source, names in readers.items()
+        layout.downloads / file
+        for file, names in readers.items()
         if all(is_extracted(layout.corpus(name)) for name in names)
     ]
     if files := tuple(path for path in done if path.is_file()):

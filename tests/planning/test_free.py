@@ -7,9 +7,10 @@ from fabricated import touch
 from made_records import trained_run
 from real_project import project_at
 
-from pipeline.core.artifacts import Claims, Encoded, Prepared, RunArtifact, RunId
+from pipeline.core.artifacts import Averaged, Claims, Encoded, Prepared, RunArtifact, RunId, Trained
 from pipeline.core.digests import ROOT, sha256_file, write_note
 from pipeline.workflow.graph import Graph
+from pipeline.workflow.plans import Plans
 from reprise.__main__ import main
 from reprise.cli.free import unneeded
 from reprise.product_checks import Inspection
@@ -45,8 +46,9 @@ def corpus_folder(work, name):
     return project_at(work).layout.corpus(name)
 
 
-def found(work, kind, scale="smoke"):
-    return [path for item in unneeded(Graph(project_at(work, scale=scale))) if item.kind == kind for path in item.files]
+def found(work, kind, scale="smoke", **config):
+    items = unneeded(Graph(project_at(work, scale=scale, **config)))
+    return [path for item in items if item.kind == kind for path in item.files]
 
 
 def free(work, *kinds):
@@ -159,8 +161,8 @@ def test_verify_misses_training_text_that_free_keeps(name, tmp_path):
     assert ("train.tok.en" in missed) == (name == "grammar-smoke-trees") and "dev.en" in missed
 
 
-def downloads(work, scale):
-    return {path.name for path in found(work, "downloads", scale)}
+def downloads(work, scale, **config):
+    return {path.name for path in found(work, "downloads", scale, **config)}
 
 
 def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
@@ -180,10 +182,12 @@ def test_free_keeps_downloads_that_a_dataset_still_needs(tmp_path):
     """It is read by the dataset that stands in at this scale, and by four of the anchors'."""
     touch(tmp_path / "downloads/fsdd.tar.gz")
     touch(corpus_folder(tmp_path, "fsdd") / "raw.done")
-    assert downloads(tmp_path, "small") == set()
+    mirror = {"mirror": "https://mirror.org"}
+    assert downloads(tmp_path, "small", **mirror) == set()
     for speaker in ("lucas", "nicolas", "theo", "yweweler"):
         touch(corpus_folder(tmp_path, f"fsdd-without-{speaker}") / "raw.done")
-    assert downloads(tmp_path, "small") == {"fsdd.tar.gz"}
+    assert downloads(tmp_path, "small", **mirror) == {"fsdd.tar.gz"}
+    assert downloads(tmp_path, "small") == set(), "no address has it: the user brought it"
 
 
 def test_free_removes_text_and_audio_that_share_a_marker(tmp_path):
@@ -218,3 +222,36 @@ def test_checkpoints_that_only_claims_still_need_are_kept(work):
     assert checkpoint in found(work, "checkpoints")
     project.layout.path(alone).unlink()
     assert checkpoint not in found(work, "checkpoints")
+
+
+def on_request(work):
+    """Return products of runs: of the usual reports, and of tables on request alone."""
+    graph = Graph(project_at(work, scale="small"))
+    usual = set(graph.closure(graph.reports(graph.project.papers)))
+    tables = {*Plans(graph).on_request}
+    return [
+        {product for product in products if isinstance(product, RunArtifact)}
+        for products in (usual, {*graph.closure(tables)} - usual)
+    ]
+
+
+def test_checkpoints_that_a_table_on_request_averages_are_kept(tmp_path):
+    """Its other products need final or averaged weights, which stay."""
+    project, (usual, alone) = project_at(tmp_path, scale="small"), on_request(tmp_path)
+    (averaged,) = (one for one in alone if isinstance(one, Averaged) and one.run in {other.run for other in usual})
+    finish(project, averaged.run)
+    assert found(tmp_path, "checkpoints", "small") == []
+    touch(project.layout.path(averaged))
+    assert len(found(tmp_path, "checkpoints", "small")) == 3
+
+
+def test_checkpoints_of_a_scored_run_on_request_may_go(tmp_path):
+    project, (usual, alone) = project_at(tmp_path, scale="small"), on_request(tmp_path)
+    run = min({product.run for product in alone} - {product.run for product in usual}, key=str)
+    finish(project, run)
+    products = sorted((product for product in alone if product.run == run), key=str)
+    for product in products:
+        assert found(tmp_path, "checkpoints", "small") == []
+        if not isinstance(product, Trained):
+            touch(project.layout.path(product))
+    assert len(found(tmp_path, "checkpoints", "small")) == 3
