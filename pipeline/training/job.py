@@ -226,7 +226,7 @@ def outcome_of(trainer: Trainer) -> Outcome:
     """Return the record of a finished training."""
     state, batches = trainer.state, trainer.steps.batches
     groups = trainer.model.parameter_groups()
-    assert state.dev and state.train  # a validation follows the last step
+    assert state.dev  # a validation follows the last step
     return Outcome(
         steps=state.step,
         dev=state.dev,

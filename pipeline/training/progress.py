@@ -127,7 +127,7 @@ class Progress:
 
     def validated(self, state: TrainingState) -> None:
         """Report a validation: `train` is the mean since the last validation, `fit` is measured without dropout."""
-        assert state.train and state.fit and state.dev
+        assert state.fit and state.dev
         log.info(
             "%s  step %d  dev perplexity %.2f (%.3f nats per symbol), train %.2f",
             *(self.name, state.step, state.dev.perplexity, state.dev.nll_per_token, state.fit.perplexity),

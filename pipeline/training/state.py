@@ -30,10 +30,9 @@ class Sums:
         self.tokens += other.tokens
 
     def per_token(self) -> TrainingLoss:
-        """Return the means per token."""
-        tokens = max(self.tokens, 1)
-        nll = self.nll / tokens
-        return TrainingLoss(loss_per_token=self.loss / tokens, nll_per_token=nll, perplexity=perplexity(nll))
+        """Return the means per token, of which there must be some."""
+        nll = self.nll / self.tokens
+        return TrainingLoss(loss_per_token=self.loss / self.tokens, nll_per_token=nll, perplexity=perplexity(nll))
 
 
 def perplexity(nll: float) -> float:
@@ -78,7 +77,8 @@ class TrainingState:
 
     def record_validation(self, fit: Loss, dev: Loss) -> bool:
         """Record a validation, start new sums of the training loss, and return whether `dev` is the best so far."""
-        self.train, self.since_validation = self.since_validation.per_token(), Sums()
+        self.train = self.since_validation.per_token() if self.since_validation.tokens else None
+        self.since_validation = Sums()
         self.fit, self.dev = fit, dev
         is_best = self.best_dev is None or dev.nll_per_token < self.best_dev.nll_per_token
         if is_best:

@@ -13,6 +13,7 @@ from run_folders import json_lines
 from safetensors.torch import load_file
 from test_survival import train_with_kills
 
+from pipeline.analysis.training_curves import loss_curve
 from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
@@ -57,6 +58,16 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(train, monkeypatch
     named, more = re.search(rf"not finite {said}skipped, 3 so far", caplog.text).groups()
     lines = sorted(line + 1 for line in training_batches(load_run(run / "run.yaml")).sequences_of(8).tolist())
     assert [int(line) for line in named.split(", ")] == lines[:10] and int(more) == len(lines) - 10
+
+
+def test_interval_of_skipped_steps_alone_has_no_training_loss(train, monkeypatch):
+    spoil(monkeypatch, range(8, 12))
+    run = train(max_steps=12, validate_every=4)
+    lines = [line for line in json_lines(run / "progress.jsonl") if line["event"] == "validation"]
+    assert [line["train"] is None for line in lines] == [False, False, True]
+    assert read_json(run / "done.json")["train"] is None
+    curve = loss_curve(run)
+    assert curve.steps.tolist() == [4, 8, 12] and curve.train[1] == curve.train[2] > 0
 
 
 def test_too_many_skipped_steps_in_a_row_end_the_training(new_run, monkeypatch):

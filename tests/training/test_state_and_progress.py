@@ -45,7 +45,7 @@ def test_record_validation_keeps_the_best_and_resets_the_sums():
     assert not state.record_validation(data_loss(0.25), data_loss(3.0))
     assert state.best_dev == BestLoss(step=4, **dict(data_loss(1.0)))
     assert state.fit == data_loss(0.25) and state.dev == data_loss(3.0)
-    assert state.since_validation == Sums()
+    assert state.since_validation == Sums() and state.train is None
 
 
 def test_rewinding_forgets_later_and_half_written_lines(tmp_path):

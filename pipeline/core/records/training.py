@@ -55,7 +55,9 @@ class Outcome(Closed):
     steps: int = Field(description="Steps done")
     dev: Loss
     best_dev: BestLoss | None = None
-    train: TrainingLoss = Field(description="Mean loss of the steps between the last two validations")
+    train: TrainingLoss | None = Field(
+        description="Mean loss of the steps between the last two validations; null if all were skipped"
+    )
     fit: Loss | None = Field(default=None, description="Loss on the data of the first steps, without dropout")
     parameters: Parameters
     skipped_updates: int
@@ -175,7 +177,7 @@ class ValidationLine(Record):
 
     event: Literal["validation"] = "validation"
     step: int
-    train: TrainingLoss
+    train: TrainingLoss | None = Field(description="Mean of the steps since the last one; null if all were skipped")
     fit: Loss | None = None
     dev: Loss
 
