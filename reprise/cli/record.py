@@ -79,14 +79,29 @@ class RunRecord(Record):
         content["training"] = {key: value for key, value in content["training"].items() if key not in MACHINE_SETTINGS}
         return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
 
+    @property
+    def names(self) -> tuple[str, str, str, str]:
+        """Return the names of paper, system, dataset and scale."""
+        return self.run.paper, self.run.system, self.run.dataset, self.run.scale
+
+    def path_in(self, folder: Path) -> Path:
+        """Return the file of the record in a folder.
+
+        Its name joins names by hyphens. As these may contain hyphens, another run may have that file; then by dots.
+        """
+        hyphens, dots = (folder / f"{joint.join(self.names)}-seed{self.run.seed}.json" for joint in "-.")
+        if dots.exists():
+            return dots
+        there = RunRecord.read_if_there(hyphens)
+        return hyphens if there is None or there.names == self.names else dots
+
     def store(self, folder: Path) -> Path:
         """Return the file of the record, written into a folder and merged with its scores there.
 
         Raises:
             UserError: The folder has another training of this name and seed.
         """
-        run, scores = self.run, self.scores
-        path = folder / f"{run.paper}-{run.system}-{run.dataset}-{run.scale}-seed{run.seed}.json"
+        path, scores = self.path_in(folder), self.scores
         if there := RunRecord.read_if_there(path):
             if there.trained.weights_digest != self.trained.weights_digest:
                 weights = there.trained.weights_digest[:12]

@@ -116,6 +116,22 @@ def test_scores_that_were_kept_before_stay(tmp_path):
     assert sorted(both.scores) == ["scores/final/dev", "scores/final/test"]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_runs_whose_hyphens_fall_alike_have_own_files(tmp_path, is_first):
+    """Each is found again under its name, also if the other's file is gone."""
+    one = record(1)
+    assert one.run.dataset == "multi30k-en-de"
+    run = one.run.model_copy(update={"system": "C-multi30k", "dataset": "en-de"})
+    two = one.model_copy(update={"run": run, "trained": trained_run(weights_digest="another")})
+    first, second = (one, two) if is_first else (two, one)
+    paths = [each.store(tmp_path) for each in (first, second)]
+    assert paths[0].name == "weighted-C-multi30k-en-de-small-seed1.json" and paths[0] != paths[1]
+    assert paths == [each.store(tmp_path) for each in (first, second)]
+    paths[0].unlink()
+    assert [each.store(tmp_path) for each in (second, first)] == paths[::-1]
+    assert {each.run.system for each in read_records(tmp_path)} == {"C", "C-multi30k"}
+
+
 def test_errors_say_what_is_missing(tmp_path, refused):
     record(1).store(tmp_path)
     none = tmp_path / "none yet"
