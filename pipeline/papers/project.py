@@ -47,6 +47,7 @@ class Project(Catalogue):
         """Create empty caches of settings and content hashes, which a dry run needs a dozen times."""
         self.lineage, self.run_content = cache(self._lineage), cache(self._run_content)
         self.decoding, self.run_spec = cache(self._decoding), cache(self._run_spec)
+        self.runs_of = cache(self._runs_of)
         self.paper_decoding = cache(partial(paper_decoding, self.papers))
 
     @cached_property
@@ -196,7 +197,7 @@ class Project(Catalogue):
             return full
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
-    def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
+    def _runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
         """Return a system's runs, one per seed."""
         owner, name = self.locate(system, paper)
         used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))

@@ -31,7 +31,7 @@ class FilledTable:
         entry: Its entry in the paper's file.
         table: Its printed rows.
         labels: Labels and settings of each row.
-        cells: Columns of each cell, by the cell's name.
+        cells: Columns of each cell, row by row, by the cell's name.
         reasons: For each cell and row the reasons why it is not comparable; none if it is.
         runs: Steps, cost and provenance of each row.
     """
@@ -39,13 +39,9 @@ class FilledTable:
     entry: TableEntry
     table: PrintedTable
     labels: DataFrame
-    cells: dict[str, DataFrame]
+    cells: dict[str, list[dict[str, str]]]
     reasons: dict[str, list[list[Reason]]]
     runs: DataFrame
-
-    def values(self, name: str) -> list[dict[str, str]]:
-        """Return the columns of a cell, row by row."""
-        return [{str(key): value for key, value in row.items()} for row in self.cells[name].to_dict("records")]
 
     @property
     def names(self) -> list[str]:
@@ -63,7 +59,7 @@ class FilledTable:
             `higher` or `lower` if ours is, beyond its interval; otherwise `agrees`, `cited`, `not run`, `not scored`
             or `not comparable`. Empty if nothing can be compared.
         """
-        cell, row, values = self.entry.cells[name], self.table.rows[index], self.values(name)[index]
+        cell, row, values = self.entry.cells[name], self.table.rows[index], self.cells[name][index]
         if not is_ours(row):
             return CITED if values["printed"] else ""
         if not values["ours"]:
@@ -91,7 +87,7 @@ class FilledTable:
     @property
     def frame(self) -> DataFrame:
         """Return the table as its CSV has it."""
-        cells = (cell.add_prefix(f"{name}_") for name, cell in self.cells.items())
+        cells = (DataFrame(rows).add_prefix(f"{name}_") for name, rows in self.cells.items())
         return concat([self.labels, *cells, self.runs], axis=1)
 
 
@@ -104,7 +100,7 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
         key: [comparability.reasons(entry, table, index, cell) for index in places] for key, cell in entry.cells.items()
     }
     cells = {
-        key: DataFrame([cell.fill(CellContext(table, index, format_reasons(reasons[key][index]))) for index in places])
+        key: [cell.fill(CellContext(table, index, format_reasons(reasons[key][index]))) for index in places]
         for key, cell in entry.cells.items()
     }
     runs = [{"status": status(table, cells, index), **run_columns(project, paper, table, index)} for index in places]
@@ -112,7 +108,7 @@ def fill(project: Project, paper: str, name: str, folders: RunFolders | None = N
     return FilledTable(entry, table, labels, cells, reasons, DataFrame(runs))
 
 
-def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
+def status(table: PrintedTable, cells: dict[str, list[dict[str, str]]], index: int) -> str:
     """Return whether a row has all its required numbers: `run`, or why not; `cited` if it is not ours to run.
 
     If none is required, all its numbers are. A row is `incomplete` if it has some of them, or if some of its runs are
@@ -123,7 +119,7 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
         return CITED
     every = {name: cell for name, cell in table.cells.items() if cell.systems(row)}
     wanted = {name: cell for name, cell in every.items() if cell.required} or every
-    found = [bool(cells[name]["ours"][index]) for name in wanted]
+    found = [bool(cells[name][index]["ours"]) for name in wanted]
     if all(found):
         return "run"
     runs = unique(run for cell in wanted.values() for run in cell.runs(table.view, row))

@@ -53,7 +53,7 @@ def table_grid(filled: FilledTable, readings: dict[str, Reading]) -> str:
     """Return labels, settings, cells and cost of each row as a Markdown table."""
     columns = [filled.labels]
     for name, cell in filled.entry.cells.items():
-        shown = DataFrame([cell.shown(row) for row in filled.values(name)])
+        shown = DataFrame([cell.shown(row) for row in filled.cells[name]])
         columns.append(shown.add_prefix(f"{name} "))
     facts = filled.runs[["steps", "device_hours", "status", "deviations"]]
     columns.append(facts.rename(columns={"device_hours": "hours", "deviations": "notes"}))
@@ -115,7 +115,7 @@ def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
 def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = str) -> str:
     """Return a line on a column: its metric, substituted data, and why it is not comparable with the printed one."""
     remark = column_remark(filled, name)
-    values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.values(name)]
+    values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.cells[name]]
     return filled.entry.cells[name].note(values, f"; {remark}" if remark else "")
 
 

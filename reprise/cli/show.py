@@ -77,7 +77,7 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
 
 def size_of_test_set(filled: FilledTable, name: str, ours: Sequence[int]) -> str:
     """Return the sentences behind cell `name` of the rows `ours`, for a sentence; empty if there is no score."""
-    cell, rows, values = filled.entry.cells[name], filled.table.rows, filled.values(name)
+    cell, rows, values = filled.entry.cells[name], filled.table.rows, filled.cells[name]
     assert isinstance(cell, ScoreCell)
     scored = next((rows[index] for index in ours if values[index]["ours"]), None)
     if scored is None:
@@ -135,7 +135,7 @@ def width(header: list[str], rows: list[list[str]]) -> int:
 
 def column(filled: FilledTable, name: str, index: int) -> list[str]:
     """Return the printed value, ours with its interval, and the verdict of cell `name` in row `index` from 0."""
-    values = filled.values(name)[index]
+    values = filled.cells[name][index]
     spread = f" ± {values['spread']}" if values.get("spread") else ""
     interval = f" ({values['low']}–{values['high']})" if values["low"] else ""
     return [values["printed"], values["ours"] + spread + interval, filled.verdict(name, index)]
@@ -177,7 +177,7 @@ def order(filled: FilledTable, name: str, rows: list[int]) -> str:
         name: Name of a column with scores.
         rows: Numbers of the rows that are ours.
     """
-    cells = (filled.values(name)[index] for index in rows)
+    cells = (filled.cells[name][index] for index in rows)
     known = [
         (float(cell["printed"]), float(cell["ours"].split()[0])) for cell in cells if cell["printed"] and cell["ours"]
     ]

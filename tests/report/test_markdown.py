@@ -33,7 +33,7 @@ def test_row_has_every_shown_column_and_its_cost(project):
     shown = [dict(zip(header, row, strict=True)) for row in rows]
     assert len(shown) == len(filled.table.rows) == 10
     for name, cell in filled.entry.cells.items():
-        for row, values in zip(shown, filled.values(name), strict=True):
+        for row, values in zip(shown, filled.cells[name], strict=True):
             for heading, text in cell.shown(values).items():
                 assert row.get(f"{name} {heading}", "") == literal(text)
     assert [row["bleu ours"] for row in shown][:4] == ["", "21.00", "22.00", ""]
@@ -71,18 +71,17 @@ def test_stage_writes_both_twins_and_counts_unfinished_rows(project, tmp_path, c
 
 def test_standing_needs_a_printed_number(project):
     filled = fill(project, PAPER, TABLE)
-    column = filled.cells["bleu"]
+    cell = filled.cells["bleu"][1]
     assert [filled.verdict("bleu", index) for index in (0, 1)] == ["not run", "not comparable"]
-    column.loc[1, "why_not"] = ""
+    cell["why_not"] = ""
     for printed, verdict in (("19.4", "higher"), ("19.6", "agrees"), ("22.6", "lower")):  # our interval is 19.5 to 22.5
-        column.loc[1, "printed"] = printed
+        cell["printed"] = printed
         assert filled.verdict("bleu", 1) == verdict
     for key in ("low", "printed"):
-        before, column.loc[1, key] = column.loc[1, key], ""
+        before, cell[key] = cell[key], ""
         assert filled.verdict("bleu", 1) == ""
-        column.loc[1, key] = before
-    for key, value in {"ours": "inf", "low": "nan", "high": "nan"}.items():
-        column.loc[1, key] = value
+        cell[key] = before
+    cell |= {"ours": "inf", "low": "nan", "high": "nan"}
     assert filled.verdict("bleu", 1) == "higher"
 
 

@@ -44,7 +44,7 @@ def test_measured_score_is_shown_with_interval_and_model_size(project, tmp_path,
     put_bleu(project, C=[0.5])
     assert show(tmp_path) == 0
     shown = capsys.readouterr().out
-    ours = fill(project, "weighted", "table2").values("bleu")[1]["ours"]
+    ours = fill(project, "weighted", "table2").cells["bleu"][1]["ours"]
     row = next(line for line in shown.split("\n") if "| Weighted Transformer C " in line)
     assert ours in row and "24.8" in row and "not comparable" in row
     assert "9 not run, 1 not comparable" in shown and "have 1 parameters" in " ".join(shown.split())
@@ -140,7 +140,7 @@ def test_rows_of_one_label_are_named_by_differing_settings(project):
 def test_shown_score_has_its_spread_over_seeds(tmp_path, capsys):
     project = real_project({"work": str(tmp_path), "seeds": 3})
     put_bleu(project, C=[0.3, 0.5, 0.6])
-    values = fill(project, "weighted", "table2").values("bleu")[1]
+    values = fill(project, "weighted", "table2").cells["bleu"][1]
     assert float(values["spread"]) > 0
     assert show(tmp_path, "--set", "seeds=3") == 0
     assert f"| {values['ours']} ± {values['spread']} " in capsys.readouterr().out

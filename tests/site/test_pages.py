@@ -489,7 +489,7 @@ def test_published_results_stand_beside_ours_on_the_home_page(site, project, tmp
     write_training(small, run, [2.0], [2.0])
     write_score(small, run, "bleu_tok_lc", "averaged", "test", bleu_statistics(0.5))
     home = read(site_of(project, tmp_path / "site") / "index.html")
-    ours, row = fill(small, "anchors", "multi30k").values("bleu")[0], row_of(home, "fairseq tiny Transformer")
+    ours, row = fill(small, "anchors", "multi30k").cells["bleu"][0], row_of(home, "fairseq tiny Transformer")
     assert row[1:3] == [ours["ours"], "41.02"] and row[4].replace("−", "-") == ours["difference"] != ""
     check_links(tmp_path / "site")  # its run has no page here
 
@@ -499,7 +499,7 @@ def test_readings_of_a_passage_stand_beside_their_scores(site, weighted):
     shared, split = row_of(reading, "shared (default)"), row_of(reading, "split")
     table = fill(site[0], "weighted", "readings")
     index = next(i for i, row in enumerate(table.names) if "literal" in row)
-    assert shared[2].startswith(table.values("bleu")[index]["ours"])
+    assert shared[2].startswith(table.cells["bleu"][index]["ours"])
     assert split[1:4] == ["not run", "not run", "split"]
 
 

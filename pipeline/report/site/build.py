@@ -153,8 +153,8 @@ def published(site: SiteData, paper: str, linked: bool) -> Iterator[Anchor]:
         for key, cell in filled.entry.cells.items():
             if not isinstance(cell, ScoreCell) or not cell.printed:
                 continue
-            for index, values in enumerate(filled.values(key)):
+            for index, values in enumerate(filled.cells[key]):
                 row = filled.table.rows[index]
                 if is_ours(row) and values["printed"]:
-                    shown = shown_cell(site, filled, key, index, values)
+                    shown = shown_cell(site, filled, key, index)
                     yield Anchor(filled.names[index], metric_title(cell.metric), row.get("citation", ""), shown, linked)

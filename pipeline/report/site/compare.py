@@ -58,7 +58,7 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
     found = []
     for index, row in enumerate(filled.table.rows):
         runs = cell.runs(view, row) if is_ours(row) else []
-        if not runs or not filled.cells[key]["ours"][index]:
+        if not runs or not filled.cells[key][index]["ours"]:
             continue
         decodings, run = cell.decodings_of(row), runs[0]
         found.append(
@@ -71,7 +71,7 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
                 "settings": flat(site.spec(run)),
                 "curve": development(site, run),
                 "metric": metric_title(cell.metric),
-                "score": filled.cells[key]["ours"][index],
+                "score": filled.cells[key][index]["ours"],
                 "sample": filled.table.folders.sample([run], decodings, cell),
             }
         )

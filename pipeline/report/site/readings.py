@@ -79,8 +79,7 @@ def shown_reading(
         label, cells = "", dict[str, ShownCell]()
         if choice in rows:
             filled, index = tables[table], rows[choice]
-            values = {key: filled.values(key)[index] for key in scores(filled)}
-            cells = {key: shown_cell(site, filled, key, index, score) for key, score in values.items()}
+            cells = {key: shown_cell(site, filled, key, index) for key in scores(filled)}
             label = filled.names[index]
         arms.append(ShownChoice(choice, what, label, cells))
     others = ", ".join(f"{key.replace('-', ' ')} {choice}" for key, choice in sorted(context - defaults))

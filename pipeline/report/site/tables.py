@@ -190,15 +190,11 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
     """Return a table in the words and marks of its page."""
     entry = filled.entry
     order = sorted(entry.cells, key=lambda key: not isinstance(entry.cells[key], ScoreCell))
-    cells = {key: filled.values(key) for key in order}
     titles = column_titles(site.project, {key: entry.cells[key] for key in order})
-    rows = [
-        shown_row(site, paper, filled, index, {key: values[index] for key, values in cells.items()})
-        for index in range(len(filled.names))
-    ]
+    rows = [shown_row(site, paper, filled, index, order) for index in range(len(filled.names))]
     columns = {
         key: [kind for kind in CELL_PARTS if kind == "ours" or any(getattr(row.cells[key], kind) for row in rows)]
-        for key in cells
+        for key in order
     }
     return ShownTable(
         name=name,
@@ -207,20 +203,16 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
         settings=list(entry.settings),
         titles=titles,
         rows=rows,
-        notes={
-            titles[key]: with_names(cell.note(filled.values(key), ""), METRICS) for key, cell in entry.cells.items()
-        },
-        remarks=shared_remarks({titles[key]: column_remark(filled, key) for key in cells}),
+        notes={titles[key]: with_names(cell.note(filled.cells[key], ""), METRICS) for key, cell in entry.cells.items()},
+        remarks=shared_remarks({titles[key]: column_remark(filled, key) for key in order}),
         rules=scale_rules(site.project, filled.all_runs),
         columns=columns,
     )
 
 
-def shown_row(
-    site: SiteData, paper: str, filled: FilledTable, index: int, values: Mapping[str, Mapping[str, str]]
-) -> ShownRow:
-    """Return row `index` in the words and marks of its page; `values` are its columns of each cell, by name."""
-    cells = {key: shown_cell(site, filled, key, index, columns) for key, columns in values.items()}
+def shown_row(site: SiteData, paper: str, filled: FilledTable, index: int, order: Sequence[str]) -> ShownRow:
+    """Return row `index` in the words and marks of its page; `order` names its cells."""
+    cells = {key: shown_cell(site, filled, key, index) for key in order}
     status, runs = filled.runs["status"][index], [run for cell in cells.values() for run in cell.runs]
     if status in UNFINISHED:
         status = row_state(site, runs)
@@ -280,9 +272,9 @@ def is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdigit()
 
 
-def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> ShownCell:
-    """Return cell `name` of row `index` in the words and marks of its page; `values` are its columns."""
-    cell = filled.entry.cells[name]
+def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int) -> ShownCell:
+    """Return cell `name` of row `index` in the words and marks of its page."""
+    cell, values = filled.entry.cells[name], filled.cells[name][index]
     runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
     standing, as_shown = filled.verdict(name, index), str if is_score else short
     if standing == NOT_RUN:
