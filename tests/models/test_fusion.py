@@ -90,11 +90,12 @@ def test_layers_of_other_rows_are_their_equations_written_out(row):
     torch.testing.assert_close(layer(s, lm_state, logits), expected, rtol=0, atol=1e-5)
 
 
-def test_scalar_gate_has_width_one_and_fine_gate_feature_width():
+def test_gates_have_the_width_and_the_initial_bias_of_their_row():
     gates = {row: fused_recogniser(row).fusion.gate for row in FUSIONS}
     widths = {row: gate.out_features for row, gate in gates.items()}
     assert widths == {"DF0": 1, "DF1": 1, "DF2": 8, "DF3": 8, "CF1": 1, "CF2": 8, "CF3": 8, "CF4": 6, "R2": 6}
     assert gates["DF0"].in_features == 8 and gates["DF1"].in_features == 8 + 10
+    assert all((gate.bias == (-1 if row.startswith("DF") else 0)).all() for row, gate in gates.items())
 
 
 def test_parameters_of_the_fusion_at_the_papers_sizes():

@@ -1,6 +1,7 @@
 """The encoder, the attention recogniser, CTC and the language model on random speech."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -170,13 +171,37 @@ def test_sequence_batch_norm_equals_torch_over_real_frames():
 
 
 @torch.no_grad()
-def test_speech_encoder_has_residuals_between_equal_widths():
-    encoder, batch = SpeechEncoder(attention_config(pooled_layers=0)), speech([11], [1])
-    first, *others = encoder.layers
-    x = first(batch.frames, batch.frame_counts)
-    for layer in others:
-        x = x + layer(x, batch.frame_counts)
+def test_residuals_join_equal_widths_and_precede_the_pooling():
+    encoder, batch = SpeechEncoder(attention_config()), speech([24], [1])
+    x = batch.frames
+    for number, layer in enumerate(encoder.layers):
+        heard = layer(x, torch.tensor([x.shape[1]]))
+        x = x + heard if number else heard
+        x = torch.maximum(x[:, ::2], x[:, 1::2]) if number < 2 else x
     torch.testing.assert_close(encoder(batch.frames, batch.frame_counts)[0], x)
+
+
+@torch.no_grad()
+def test_ctc_has_the_layers_of_deep_speech_2_written_out():
+    """One utterance is so loud that the ReLU is clipped; normalisation has its initial mean 0 and variance 1."""
+    model, batch = CTC(ctc_config(), VOCAB).eval(), speech([23], [1])
+    x = loud = 100 * batch.frames.unsqueeze(1)
+    for convolution, stride, padding in zip(model.convolutions, ((2, 2), (1, 2)), ((5, 20), (5, 10)), strict=True):
+        heard = F.conv2d(x, convolution.weight, convolution.bias, stride, padding)
+        x = heard.relu().minimum(torch.tensor(20.0))
+        assert stride == (1, 2) or (heard > 20).any()
+    assert x.shape[2:] == (12, 10)
+    x = x.transpose(1, 2).flatten(2)
+    for layer in model.layers:
+        both = torch.nn.GRU(6, 6, batch_first=True, bidirectional=True)
+        for name, weight in layer.ahead.named_parameters():
+            both.get_parameter(name).copy_(weight)
+            both.get_parameter(f"{name}_reverse").copy_(layer.back.get_parameter(name))
+        x = both(layer.project(x) / (1 + 1e-5) ** 0.5)[0].unflatten(2, (2, 6)).sum(2)
+    characters = [BLANK, *range(EOS + 1, VOCAB)]
+    expected = model.output(x)[..., characters].log_softmax(-1)
+    found, _ = model.log_probs(replace(batch, frames=loud.squeeze(1)))
+    torch.testing.assert_close(found[..., characters], expected, rtol=0, atol=1e-4)
 
 
 def test_the_best_path_ends_with_the_utterance(monkeypatch):
