@@ -17,6 +17,7 @@ import numpy as np
 from pandas import DataFrame, Series, to_numeric
 
 from pipeline.analysis.training_curves import loss_curve
+from pipeline.core.errors import count_of
 from pipeline.papers.project import Project
 from pipeline.report.claims import results_in_words, row_of
 from pipeline.report.filled_table import UNFINISHED, fill
@@ -103,7 +104,8 @@ def warn_of_missing(project: Project, paper: str, frame: DataFrame) -> DataFrame
     """
     if missing := int(frame.isin(UNFINISHED).any(axis=1).sum()):
         scale, command = project.config.scale, snakemake_command(project, paper)
-        log.warning("%s: %d of %d rows lack numbers at scale %s; `%s`", paper, missing, len(frame), scale, command)
+        lacking = count_of(missing, f"of {len(frame)} rows lacks", f"of {len(frame)} rows lack")
+        log.warning("%s: %s numbers at scale %s; `%s`", paper, lacking, scale, command)
     return frame
 
 

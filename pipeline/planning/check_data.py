@@ -79,7 +79,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
             failures += explain_missing(project, project.dataset_records[name], lost)
     if failures:
         raise UserError("\n".join(failures))
-    log.info("%d datasets; %s to fetch", len(files), format_bytes(sum(to_fetch.values())))
+    log.info("%s; %s to fetch", count_of(len(files), "dataset"), format_bytes(sum(to_fetch.values())))
 
 
 def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) -> None:
@@ -140,9 +140,10 @@ def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict
         log.info("  %d of its files must not be redistributed, or their licence does not say that they may", len(kept))
     unknown = sum(file.bytes is None for file in missing)
     log.info(
-        "  %d of %d files are here; %s to fetch%s",
-        *(len(files) - len(missing), len(files), format_bytes(sum(file.to_fetch for file in missing))),
-        f", and {unknown} files of unknown size" if unknown else "",
+        "  %s here; %s to fetch%s",
+        count_of(len(files) - len(missing), f"of {len(files)} files is", f"of {len(files)} files are"),
+        format_bytes(sum(file.to_fetch for file in missing)),
+        f", and {count_of(unknown, 'file')} of unknown size" if unknown else "",
     )
     for file in sorted(files, key=lambda file: file.is_here)[:SHOWN]:
         log.info(

@@ -214,7 +214,8 @@ class Texts:
         errors, words = WER.statistics(Transcripts(self.references, lines)).T
         long_enough = np.flatnonzero(words >= self.entry.least_words)
         if len(long_enough) < count:
-            raise UserError(f"{self.scored_on}: {len(long_enough)} utterances have {self.entry.least_words} words")
+            found = count_of(len(long_enough), "utterance has", "utterances have")
+            raise UserError(f"{self.scored_on}: {found} {self.entry.least_words} words")
         return sorted(long_enough[np.argsort(-errors[long_enough], kind="stable")[:count]].tolist())
 
     def transcript(self, system: str, number: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pipeline.core.artifacts import Encoded, Prepared, Product, Report, manifest_of
 from pipeline.core.digests import DamagedNoteError, noted_files, read_note
+from pipeline.core.errors import count_of
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph, flatten
@@ -38,7 +39,7 @@ def restore_times(project: Project) -> None:
     while found := sum(restore_inputs(graph, product) for product in reversed(products)):
         restored += found
     if restored:
-        log.info("restored the times of %d copied files", restored)
+        log.info("restored the times of %s", count_of(restored, "copied file"))
 
 
 def restore_inputs(graph: Graph, product: Product) -> int:

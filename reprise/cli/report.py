@@ -103,5 +103,5 @@ def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
         keys = [comparison_key(line) for line in lines]
         for other, there in before.items():
             if shared := sum(key in there for key in keys):
-                yield f"{split}: {shared:,} of {len(lines):,} sentences are in {other} too"
+                yield f"{split}: {shared:,} of {len(lines):,} sentences {'is' if shared == 1 else 'are'} in {other} too"
         before[split] = set(keys)

@@ -95,6 +95,9 @@ def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplo
     check(project, ["multi30k-en-de", "grammar-en-de"])
     assert "0 of 6 files are here; 7.7 MB to fetch" in caplog.text and "licence: " in caplog.text
     assert "good: answers" in caplog.text and "grammar-en-de: written by the grammar" in caplog.text
+    assert caplog.messages[-1] == "2 datasets; 7.7 MB to fetch"
+    check(project, ["grammar-en-de"])
+    assert caplog.messages[-1].startswith("1 dataset; ")
     with pytest.raises(UserError, match=r"multi30k-en-de: 6 files are missing: train\.en\.gz, .*`mirror:`"):
         check(project, ["multi30k-en-de"], offline=True)
 
