@@ -124,7 +124,7 @@ def test_processes_share_the_micro_batches_of_an_update(corpus):
 
 def test_noise_comes_as_often_and_as_loud_as_asked_for(corpus):
     folder, frames = corpus
-    data, louder = batches(folder, **NOISE), []
+    data, louder = batches(folder, **NOISE, noise_snr_db=(4.0, 15.0)), []
     for step in range(150):
         for index in range(10):
             plain = frames["train"][index].astype(np.float64)
@@ -132,8 +132,17 @@ def test_noise_comes_as_often_and_as_loud_as_asked_for(corpus):
             if not np.array_equal(plain, heard):
                 power = np.exp(plain).sum()
                 louder.append(10 * np.log10(power / (np.exp(heard.astype(np.float64)).sum() - power)))
-    assert min(louder) > -0.05 and max(louder) < 15.2
+    assert 3.95 < min(louder) < 4.5 and 14.5 < max(louder) < 15.2
+    assert abs(np.mean(louder) - 9.5) < 4 * (15 - 4) / np.sqrt(12 * len(louder))
     assert abs(len(louder) / 1500 - 0.4) < 4 * np.sqrt(0.4 * 0.6 / 1500)
+
+
+def test_each_excerpt_of_a_noise_begins_anywhere(corpus):
+    folder, frames = corpus
+    data, utterance = batches(folder, noise_probability=0.99), frames["train"][0]
+    added = [np.exp(data.noise.mixed(utterance, step, 0)) - np.exp(utterance.astype(np.float32)) for step in range(500)]
+    profiles = {tuple(np.round(power[0] / power.sum(), 3)) for power in added}
+    assert len(profiles) > 0.9 * 3 * 40  # three noises of 40 frames
 
 
 def test_powers_add_up():
