@@ -14,6 +14,7 @@ from copied_project import ROOT, call, copy_project, require
 from fabricated import touch
 from real_project import real_project
 from snakemake.cli import get_profile_dir
+from snakemake.resources import Resource
 
 from pipeline.cluster.resources import ResourceOptions, Resources, load_site
 from pipeline.core.artifacts import Trained
@@ -65,9 +66,28 @@ def test_ready_site_requests_its_own_gpu_type(path, project, monkeypatch):
     assert commands and all(asked in command and "--gpus 1 " in command for command in commands)
     assert f"--partition={site.partition} " in site.options and site.options.endswith(f"--gres={site.gres}")
     monkeypatch.chdir(project)
-    others = yte.process_yaml(Path("slurm/profile.yaml").read_text())["default-resources"]
+    others = default_resources()
     assert others["slurm_partition"] == (site.cpu_partition or site.partition)
-    assert others["slurm_account"] == (site.account or "''")
+    assert others["slurm_account"] == (site.account or "")
+
+
+def default_resources() -> dict[str, object]:
+    """Resources of a job that names none, by the profile and site of the working folder, as Snakemake reads them."""
+    given = yte.process_yaml(Path("slurm/profile.yaml").read_text())["default-resources"]
+    read = {name: Resource.from_cli_expression(name, str(text), with_threads_arg=False) for name, text in given.items()}
+    known = {"input": [], "attempt": 1, "rulename": "prepare", "async_run": None}
+    return {name: resource.evaluate(None, **known).value for name, resource in read.items()}
+
+
+@pytest.mark.parametrize("name", ["all", "open", "input", "1-2", "gpu", "abc@v100"])
+def test_partition_and_account_reach_the_executor_as_written(name, tmp_path, monkeypatch):
+    """Snakemake evaluates resources as Python, in which the first four are no strings."""
+    (tmp_path / "slurm").mkdir()
+    (tmp_path / "slurm/site.yaml").write_text(f"partition: {name}\naccount: {name}\n")
+    shutil.copy(ROOT / "slurm/profile.yaml", tmp_path / "slurm")
+    monkeypatch.chdir(tmp_path)
+    found = default_resources()
+    assert (found["slurm_partition"], found["slurm_account"]) == (name, name)
 
 
 @pytest.mark.slow
