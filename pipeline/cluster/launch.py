@@ -187,10 +187,12 @@ def wait_or_detach(waiter: wait.Waiter) -> None:
     def detach(number: int, frame: object) -> None:
         for again in (signal.SIGINT, signal.SIGTERM):
             signal.signal(again, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # of a closed terminal it comes from the shell and the kernel
         raise Detached(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, detach)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has it ignored
+            signal.signal(number, detach)
     try:
         waiter.wait()
     except Detached as signalled:

@@ -28,18 +28,33 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     launch(run).succeed()
 
 
-def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["Ctrl-C", "closed terminal"])
+def test_interrupt_saves_a_checkpoint_and_the_next_start_resumes(new_run, launch, number):
     run = new_run(steps=100, pace_s=0.5)
     launcher = launch(run)
     until(lambda: (run / "steps.jsonl").exists(), "first step")
-    launcher.kill(signal.SIGINT)
-    assert launcher.wait() == 130
+    launcher.kill(number)
+    assert launcher.wait() == 128 + number
     set_pace(run, 0)
     assert "run the same command again" in launcher.text()
     assert 0 < newest_checkpoint(run) < 100
     launch(run).succeed()
     assert weights_digest(run) == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"]
+
+
+def test_launcher_under_nohup_survives_its_terminal(new_run, launch):
+    run = new_run(steps=100, pace_s=0.5)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; processes inherit it
+    try:
+        launcher = launch(run)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    until(lambda: (run / "steps.jsonl").exists(), "first step")
+    launcher.kill(signal.SIGHUP)
+    set_pace(run, 0)
+    launcher.succeed()
+    assert outcomes(run) == ["done"]
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
