@@ -121,7 +121,8 @@ class Workflow:
         finally:
             with suppress(OSError):  # this process wrote nothing, and Snakemake runs already
                 log.close()
-        self.before = {number: signal.signal(number, self.forward) for number in SIGNALS}
+        heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # not after `nohup`
+        self.before = {number: signal.signal(number, self.forward) for number in heeded}
         return self
 
     def open_log(self) -> IO[bytes]:

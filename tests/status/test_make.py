@@ -168,6 +168,17 @@ def test_an_interrupt_is_handed_on_and_waited_for(project, tmp_path, capsys):
     assert "run the same command to resume" in capsys.readouterr().err
 
 
+def test_a_signal_that_nohup_ignores_ends_nothing(project):
+    """The workflow inherits this, so it goes on after the terminal is closed, and is not called stopped."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with workflow(project, "sleep 0.1") as made:
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert made.process.returncode == 0 and made.received is None
+
+
 def test_a_terminal_has_a_screen(project, monkeypatch, capsys):
     watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"))
     monkeypatch.setenv("FORCE_COLOR", "1")
