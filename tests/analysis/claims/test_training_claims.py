@@ -74,13 +74,14 @@ def test_single_seeds_use_measured_noise(project_with, monkeypatch, measured, ex
         ([3.0, 2.0, 1.5], UPHELD, "after 20% of its steps"),
         ([4.0, 3.5, 3.0], CONTRADICTED, "not reached"),
         ([4.0, 3.0, 2.0], UNCLEAR, "after 30% of its steps"),
+        ([4.0, 3.5, 3.0, 1.0], CONTRADICTED, "after 35% of its steps"),
     ],
 )
 def test_a_loss_is_reached_within_a_share_of_the_steps(project_with, dev, expected, ours):
     """The baseline ends at 2.0 after 1000 updates; 30 % of them are allowed."""
     project = project_with(claims_of(kind="steps", dataset=DATA, **PAIR, share=0.3), seeds=3)
     put_losses(project, "A", [4, 3, *[2] * 8], [1.0] * 10, dev_noise=-0.01)
-    put_losses(project, "C", dev, [1.0] * 3, dev_noise=-0.01)
+    put_losses(project, "C", dev, [1.0] * len(dev), dev_noise=-0.01)
     row = row_of(project)
     assert direction(row) == expected
     assert ours in row["ours"]
