@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -189,6 +190,24 @@ def test_the_last_of_two_recordings_of_one_name_is_kept(tmp_path, caplog):
     unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
     assert (tmp_path / "out/R/a.wav").read_bytes() == b"new"
     assert "r.tar: has R/a.wav more than once; the last one counts" in caplog.text
+
+
+def test_recordings_of_an_earlier_archive_are_replaced(tmp_path):
+    """The new archive lacks a file, another is longer, and a third has other content of the same size."""
+    old, new = {"R/a.wav": b"old", "R/b.wav": b"short", "R/x/c.wav": b"c"}, {"R/a.wav": b"new", "R/b.wav": b"longer"}
+    for number, content in enumerate((old, new, old)):
+        (tmp_path / "r.tar").write_bytes(pack(content.items(), "tar"))
+        unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
+        found = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
+        assert {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in found} == content, number
+
+
+def test_unpacked_recordings_are_not_written_again(tmp_path):
+    (tmp_path / "r.tar").write_bytes(pack([("R/a.wav", b"x" * 90_000)], "tar"))
+    unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
+    os.utime(tmp_path / "out/R/a.wav", ns=(1, 1))
+    unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
+    assert (tmp_path / "out/R/a.wav").stat().st_mtime_ns == 1
 
 
 def test_unpacked_recordings_need_no_space_again(tmp_path, monkeypatch):

@@ -2,11 +2,10 @@
 
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError, count_of, shown
@@ -20,6 +19,8 @@ from pipeline.data.speech.manifest import Utterance, manifest_path, number_of, w
 from pipeline.data.text.text_files import lines_of
 
 log = logging.getLogger(__name__)
+BLOCK = 1 << 20
+"""Bytes that are compared at once."""
 
 
 def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None) -> None:
@@ -33,7 +34,7 @@ def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: 
             <corpus>/manifests/<split>.tsv      the utterances of each split
 
     A training utterance of a recording that is also in a dev or test set is left out. Files that are unpacked already
-    are not written again.
+    are compared, and only what differs is written. Files of an earlier archive of the same name are removed.
 
     Args:
         dataset: Dataset file.
@@ -108,14 +109,13 @@ def folder_of(corpus: Path, source: str) -> Path:
 
 
 def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder: Path) -> None:
-    """Write the wanted members of an archive below a folder, under their names.
+    """Write the wanted members of an archive below a folder, under their names, and remove all other files there.
 
     Args:
         archive: Fetched archive.
         patterns: Patterns of `fnmatch`, of which a member must match one.
         suffixes: Suffixes of names, of which a member must have one.
-        folder: Folder for the members; files of the right size are kept. Of several members of one name the last one
-            counts.
+        folder: Folder for the members. Of several members of one name the last one counts.
     """
 
     def wanted(name: str) -> bool:
@@ -125,17 +125,32 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
     require_space(folder, archive.stat().st_size - unpacked, f"the recordings of {archive.name}")
     read: set[str] = set()
     for name, size, content in members(archive, wanted):
-        path, is_another = folder / name, name in read
-        read.add(name)
-        if is_another:
+        path = folder / name
+        if name in read:
             warn_of_repeat(archive.name, name)
+        read.add(name)
         with write_errors(path):
-            if is_another or not (path.exists() and path.stat().st_size == size):
-                require_space(folder, size, f"{name} of {archive.name}")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with open(path, "wb") as output:
-                    shutil.copyfileobj(content, output)
+            if (more := size - (path.stat().st_size if path.exists() else 0)) > 0:
+                require_space(folder, more, f"{name} of {archive.name}")
+            update(path, content)
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in read:
+            with write_errors(path):
+                path.unlink()  # of an earlier archive
     log.info("%s: %d files in %s", archive.name, len(read), folder)
+
+
+def update(path: Path, content: IO[bytes]) -> None:
+    """Give the file `path` this `content`, and write only what differs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "r+b" if path.exists() else "w+b") as file:
+        while block := content.read(BLOCK):
+            begin = file.tell()
+            if file.read(len(block)) != block:
+                file.seek(begin)
+                file.write(block)
+        if path.stat().st_size > file.tell():
+            file.truncate()
 
 
 UNPACK = "run the stage `collect-recordings` again"
