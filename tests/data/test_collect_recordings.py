@@ -115,6 +115,20 @@ def test_table_with_audio_outside_its_archive_is_refused(tmp_path, named):
         collect(dataset("table", parts), files, tmp_path / "corpus")
 
 
+@pytest.mark.parametrize("spelling", ["a/cafe\u0301-{}.flac", "./a/caf\u00e9-{}.flac", "a\\caf\u00e9-{}.flac"])
+@pytest.mark.parametrize("member", ["a/cafe\u0301-{}.flac", "./a/caf\u00e9-{}.flac"])
+def test_a_table_may_spell_a_member_in_another_way(tmp_path, member, spelling):
+    """macOS decomposes accents, Windows writes backslashes, and `find .` begins names with a dot."""
+    path, table = (
+        archive(tmp_path / "a.tar", {member.format(split): audio(0.5) for split in SPLITS}),
+        tmp_path / "t.tsv",
+    )
+    table.write_text(HEADER + "".join(f"{spelling.format(split)}\tx\tWORD\n" for split in SPLITS), encoding="utf-8")
+    parts = {split: [{"source": "a.tar", "table": "t.tsv", "members": f"a/*{split}*"}] for split in SPLITS}
+    for (heard,) in collected(tmp_path, "table", parts, {"a.tar": path, "t.tsv": table}).values():
+        assert (heard.seconds, heard.audio.is_file()) == (0.5, True)
+
+
 def test_a_row_that_is_cut_off_has_no_text(tmp_path):
     (tmp_path / "a.tsv").write_text(f"{HEADER}a.flac\tx\n")
     (cut,) = LAYOUTS["table"].utterances(tmp_path, "*", "read", tmp_path / "a.tsv")

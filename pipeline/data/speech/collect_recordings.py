@@ -2,6 +2,7 @@
 
 import logging
 import os
+import posixpath
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,6 +14,7 @@ from pipeline.core.files import register_output, write_errors
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch import download, raw_text
 from pipeline.data.fetch.archives import members, warn_of_repeat
+from pipeline.data.fetch.links import link_target
 from pipeline.data.speech.audio import seconds_of
 from pipeline.data.speech.collect_text import is_comment, segment_text, table_rows
 from pipeline.data.speech.manifest import Utterance, manifest_path, number_of, write_manifest
@@ -209,8 +211,9 @@ def tabular(folder: Path, members: str, domain: str, listing: Path | None) -> It
     """Yield utterances of the TSV file `listing` with columns path, speaker and transcript; see `librispeech`."""
     assert listing, "every part of this layout names a table"
     for row in table_rows(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
-        if fnmatch(row["path"], members):
-            audio = folder / row["path"]
+        path = posixpath.normpath(link_target("", row["path"]))  # spelt as the members of an archive
+        if fnmatch(path, members):
+            audio = folder / path
             yield Utterance(audio, row["transcript"], row["speaker"], domain, seconds_of(audio))
 
 
