@@ -185,6 +185,20 @@ def test_xml_in_encodings_unknown_to_expat_is_read(tmp_path, encoding, text):
     assert lines(tmp_path / "x.xml", content.encode("utf-8" if encoding == "cp65001" else encoding)) == [text.encode()]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-be", "utf-16-le"])
+@pytest.mark.parametrize("name", ["x.xml", "x.xml.gz"])
+def test_xml_is_decompressed_and_ends_in_a_whole_line(tmp_path, name, encoding):
+    """The last byte of a line feed in UTF-16 is an end of line of its own, or none."""
+    content = f"\ufeff{xml()}\n".encode(encoding)
+    assert lines(tmp_path / name, gzip.compress(content) if name.endswith(".gz") else content) == [b"text"]
+
+
+def test_compressed_test_set_of_gigabytes_is_refused_at_once(tmp_path):
+    (tmp_path / "x.xml.gz").write_bytes(gzip.compress(b" " * (1 << 20)) * 1000)
+    with within(5), pytest.raises(UserError, match=r"x\.xml\.gz: its .* bytes expand to"):
+        segments(Side(source="x.xml.gz"), tmp_path / "x.xml.gz")
+
+
 @pytest.mark.parametrize("inside", [b"a", b"a ", b"a=", b"a='", b'a="', b"-", b" "])
 def test_long_sgml_tags_take_linear_time(tmp_path, inside):
     content = b"<doc " + inside * 500_000 + b"><seg id=" + inside * 500_000 + b">text</seg></doc>"

@@ -21,7 +21,7 @@ from pipeline.core.records.corpus import RawFiles
 from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.data.fetch.archives import folder_of_copies, unpack
 from pipeline.data.fetch.segments import Segments, aligned, sgml_segments, xml_segments
-from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened
+from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened, read_all
 
 log = logging.getLogger(__name__)
 
@@ -115,12 +115,12 @@ def segments(side: Side, path: Path) -> Segments:
     Raises:
         UserError: The file is damaged, has no segment, or lacks the side.
     """
+    with opened(path) as file:
+        content = read_all(gunzipped(file, side.file_name, path, path.stat().st_size), path)
     if stem_of(side).endswith(".xml"):
-        found = xml_segments(path, side.translator, side.reference)
+        found = xml_segments(content, path, side.translator, side.reference)
     else:
-        with opened(path) as file:
-            lines = lines_in(gunzipped(file, side.file_name, path, path.stat().st_size), path)
-            found = sgml_segments(b"\n".join(lines), path)
+        found = sgml_segments(content, path)
     if not found:
         raise UserError(f"{path}: has no segment <seg>; fetch the file again, or convert it to UTF-8")
     return found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from pipeline.core.errors import UserError, one_line, shown
-from pipeline.data.fetch.untrusted import opened, parsing
+from pipeline.data.fetch.untrusted import parsing
 
 TAG = re.compile(rb"<(/?)(doc|seg)\b([^<>]*)>", re.IGNORECASE)
 TAG_OR_COMMENT = re.compile(rb"<!--|" + TAG.pattern, re.IGNORECASE)
@@ -91,19 +91,20 @@ def attribute(text: bytes, name: bytes) -> str:
     return ""
 
 
-def xml_segments(path: Path, translator: str | None, reference: int | None) -> Segments:
+def xml_segments(content: bytes, path: Path, translator: str | None, reference: int | None) -> Segments:
     """Return the text of each <seg> of a test set in XML, as WMT or NIST publish it.
 
     Args:
-        path: File of the test set.
+        content: Test set.
+        path: Path of its file, for messages.
         translator: Translator whose <ref> of a WMT file is read; None reads the <src>.
         reference: Number, from 1, of the <refset> of a NIST file that is read; None reads the <srcset>.
 
     Raises:
         UserError: The file is damaged, or lacks that side.
     """
-    with opened(path) as file, parsing(path):
-        root = parse_xml(file.read())
+    with parsing(path):
+        root = parse_xml(content)
     if root.tag == "mteval":
         if translator is not None:
             raise UserError(f"{path}: is a NIST file; choose one of its references by `reference`, not `translator`")

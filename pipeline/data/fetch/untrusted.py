@@ -11,6 +11,7 @@ import io
 import lzma
 import tarfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -214,6 +215,16 @@ def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
     """
     with parsing(path):
         yield from (line.decode("utf-8-sig") for line in lines_in(stream, path))
+
+
+def read_all(stream: IO[bytes], path: Path) -> bytes:
+    """Return the content of a `stream` of the file `path`, read in blocks so that a bomb is noticed in time.
+
+    Raises:
+        UserError: The stream is damaged, or expands to too much.
+    """
+    with parsing(path):
+        return b"".join(iter(partial(stream.read, BLOCK), b""))
 
 
 class BoundedStream:
