@@ -1,0 +1,61 @@
+"""The driver job passes on how snakemake ended, stops it at a signal, and requeues itself near its limit only."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from copied_project import ROOT
+from programs import install
+
+SLOW = {"BASH_FUNC_trap%%": '() { sleep 0.2; builtin trap "$@"; }'}
+"""Variables that have bash pause before it sets a trap, so that a short snakemake has ended by then."""
+STOPPED_BY_INT = "#!/bin/bash\ntrap 'exit 1' INT\nsleep 0.3\ntouch begun\nwhile :; do sleep 0.02; done\n"
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """Starts the script as Slurm does, with a program as snakemake, None for none, and a scontrol that is noted."""
+    install(tmp_path / "bin/scontrol", f'#!/bin/sh\necho "$@" > {tmp_path}/requeued\n')
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    variables = {"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path)}
+
+    def start(program: str | None, **further: str) -> subprocess.Popen:
+        if program:
+            install(tmp_path / "bin/snakemake", program)
+        command = ["bash", ROOT / "slurm/driver.sbatch", "weighted"]
+        return subprocess.Popen(command, env=os.environ | variables | further, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [
+        ("#!/bin/sh\nexit 0\n", 0, ""),
+        ("#!/bin/sh\nexit 5\n", 5, ""),
+        ('#!/bin/sh\n[ "$*" = "--profile slurm weighted" ] && [ "$SLURM_JOB_ID" = 7 ] && sleep 1 && exit 6\n', 6, ""),
+        (None, 127, "snakemake: command not found"),
+    ],
+    ids=["done", "failed at once", "failed later", "environment not active"],
+)
+def test_driver_job_ends_as_snakemake_does(driver, program, code, said):
+    process = driver(program, **SLOW)
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == code
+    assert errors.strip().endswith(said) and errors.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, "requeue 7\n"), (signal.SIGTERM, None)])
+def test_driver_job_stops_snakemake_and_requeues_near_its_limit(driver, tmp_path, number, requeued):
+    process = driver(STOPPED_BY_INT)
+    deadline = time.monotonic() + 60
+    while not Path(tmp_path, "begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    note = tmp_path / "requeued"
+    assert process.returncode == 1 and (note.read_text() if note.exists() else None) == requeued
