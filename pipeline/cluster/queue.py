@@ -42,6 +42,8 @@ WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"
 WAITING |= {"STOPPED", "SUSPENDED"}
 
 
+CLUSTER_VARIABLES = ("SLURM_CONF", "SLURM_CLUSTERS")
+"""Variables that name the cluster to every command of Slurm."""
 TABLE = Path(__file__).with_name("reasons.csv")
 
 

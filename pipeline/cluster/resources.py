@@ -162,11 +162,15 @@ class Site(Closed):
 
     @model_validator(mode="after")
     def is_understood_by_launchers(self):
-        """Refuse options that launchers cannot parse."""
+        """Refuse options that launchers cannot parse, or that no other command of Slurm learns of."""
         try:
             gres_of(self.options)
         except UserError as error:
             raise ValueError(str(error)) from None
+        if "clusters" in parse_options(self.options):
+            raise ValueError(
+                "sbatch option '--clusters': run `export SLURM_CLUSTERS=…` instead, which squeue reads, too"
+            )
         return self
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cluster.job_process import JobOrder, run_job
-from pipeline.cluster.queue import Queue, QueuedJob, Reason, find_reason
+from pipeline.cluster.queue import CLUSTER_VARIABLES, Queue, QueuedJob, Reason, find_reason
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.state import read_submission, unfit_nodes
 from pipeline.core.digests import ROOT
@@ -167,9 +167,9 @@ class SlurmJobs:
             stderr_to_stdout=True,
             **self.resources.as_submitit([node.node for node in unfit_nodes(self.run)]),
         )
-        configuration = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+        cluster = {name: os.environ[name] for name in CLUSTER_VARIABLES if name in os.environ}
         # If Snakemake is a job itself, its SLURM_* must not reach ours, except for the choice of the cluster.
-        with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**configuration):
+        with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**cluster):
             return executor.submit(run_job, self.order).job_id
 
     def _accepted(self, job: str) -> str:

@@ -14,11 +14,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from pipeline.cluster.queue import query_slurm
+from pipeline.cluster.queue import CLUSTER_VARIABLES, query_slurm
 from pipeline.core.errors import UserError
 from pipeline.core.records.record import Record, read_note
 
 DRIVERS = Path(".snakemake/drivers")
+OWN_JOB_VARIABLES = ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", *CLUSTER_VARIABLES)
+"""Slurm's variables that the processes of a job keep: those that identify it, and its cluster."""
 
 
 class Driver(Record):

@@ -113,6 +113,7 @@ def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
         ("sbatch: --qos long", "sbatch option 'long': write it as"),
         ("sbatch: --comment='a", "No closing quotation"),
         ("sbatch: --partition=other", "sbatch option '--partition': is repeated"),
+        ("sbatch: --clusters=inter", "'--clusters': run `export SLURM_CLUSTERS=…` instead"),
         ("sbatch: --gres=tmpdisk:100", "--gres=tmpdisk:100: name one kind of GPU"),
         ("gres: a100:8", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
         ("gres: gpu:a100:4,gpu:v100:4", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),

@@ -11,7 +11,7 @@ from programs import install
 
 from pipeline.cluster import slurm as slurm_module, wait
 from pipeline.cluster.job_process import JobOrder
-from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.cluster.queue import Queue, QueuedJob, query_slurm
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
 from pipeline.cluster.state import read_submission, record_unfit_node, unfit_nodes
@@ -262,6 +262,25 @@ def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monke
     assert jobs.submit() == "42"
     assert jobs.log_of("42").read_text() == "begun\n"
     assert [path.exists() for path in (*left, *kept, young)] == [False, False, True, True, True]
+
+
+def test_a_job_goes_to_the_cluster_that_squeue_is_asked_about(run, tmp_path, monkeypatch):
+    """The variables of a surrounding job do not reach it."""
+    for name in ("sbatch", "squeue"):
+        install(
+            tmp_path / "bin" / name,
+            f'#!/bin/sh\nenv > {tmp_path}/{name}.env; echo "Submitted batch job 42"\n',
+            monkeypatch,
+        )
+    named = {"SLURM_CLUSTERS": "inter", "SLURM_CONF": "/etc/a.conf"}
+    for variable, value in {**named, "SLURM_JOB_ID": "7"}.items():
+        monkeypatch.setenv(variable, value)
+    jobs = jobs_of(run)
+    jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch="")
+    assert jobs.submit() == "42" and query_slurm() == []
+    for name in ("sbatch", "squeue"):
+        lines = (tmp_path / f"{name}.env").read_text().split("\n")
+        assert {line for line in lines if line.startswith("SLURM_")} == {"=".join(pair) for pair in named.items()}
 
 
 def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm):

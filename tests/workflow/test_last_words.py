@@ -1,5 +1,6 @@
 """Whenever the workflow stops, its last lines give the cause, the place and the remedy."""
 
+import json
 import os
 import shutil
 import time
@@ -84,6 +85,20 @@ def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, mon
     assert "invalid partition specified: low sbatch: error: Batch job submission failed" in last
     assert last.endswith(f"(log: {CORPUS}/logs/generate.log)")
     assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
+
+
+def test_driver_job_keeps_its_identity_and_cluster(project, tmp_path, monkeypatch):
+    """Snakemake's executor takes them away; without them its next start, on another node, was refused."""
+    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
+        install(tmp_path / "bin" / name, REFUSES, monkeypatch)
+    seen = tmp_path / "seen"
+    install(tmp_path / "bin/sbatch", f"#!/bin/sh\n(echo $SLURM_CONF; cat .snakemake/drivers/*) > {seen}; exit 1\n")
+    for variable, value in {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "2", "SLURM_CONF": "/etc/a.conf"}.items():
+        monkeypatch.setenv(variable, value)
+    call(project, "snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", f"{CORPUS}/raw.done")
+    cluster, record = seen.read_text().split("\n", 1)
+    driver = json.loads(record)
+    assert (cluster, driver["job"], driver["restart"]) == ("/etc/a.conf", "7", 2)
 
 
 @pytest.mark.parametrize("lately", [True, False])
