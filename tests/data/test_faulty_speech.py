@@ -15,6 +15,7 @@ from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import FEATURES, FrameStore
 from pipeline.data.speech.audio import RejectedError, fault_of, read_audio, seconds_of
 from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.frontend import BABBLES, VOICES
 from pipeline.data.speech.manifest import Utterance
 from reprise.new_data.recordings import read_table
 
@@ -43,6 +44,18 @@ def test_recording_with_a_bad_sample_is_left_out_alone(tmp_path, sample, reason)
     expected = own(expected={"dev": {"utterances": 2}})
     with pytest.raises(UserError, match=f"1 utterance kept, expected 2 .*1 {reason}"):
         compute_features(expected, write_manifests(tmp_path, dev=[good, bad]), tmp_path / "corpus", 1)
+
+
+def test_empty_recordings_are_no_voices_of_the_babble(tmp_path):
+    """They come first, as many as all babble has voices."""
+    soundfile.write(tmp_path / "empty.wav", np.zeros(0), RATE)
+    empty = Utterance(tmp_path / "empty.wav", "silent", "me", "x", 0.0)
+    good = Utterance(write_noise(tmp_path / "good.wav", 1.0), "good", "me", "x", 1.0)
+    noises = []
+    for train in ([good], [empty] * BABBLES * VOICES + [good]):
+        compute_features(own(), write_manifests(tmp_path, train=train), tmp_path / "corpus", 1)
+        noises.append(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).values.tobytes())
+    assert noises[0] == noises[1]
 
 
 def report_of(folder):

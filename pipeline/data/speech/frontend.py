@@ -11,6 +11,7 @@ Cold Fusion, section 4.3, adds "random background noise" without naming it. Here
 a seed, and babble of the corpus' own speakers.
 """
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -232,9 +233,8 @@ def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
 
 
 def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
-    """Yield the samples (n,) float32 of readable utterances of a `manifest` at a `sample_rate`."""
+    """Yield the samples (n,) float32, n > 0, of readable utterances of a `manifest` at a `sample_rate`."""
     for utterance in read_manifest(manifest):
-        try:
-            yield read_audio(utterance, sample_rate)
-        except RejectedError:
-            continue
+        with contextlib.suppress(RejectedError):
+            if len(samples := read_audio(utterance, sample_rate)):
+                yield samples
