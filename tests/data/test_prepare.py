@@ -12,7 +12,10 @@ from pipeline.data.text.prepare import prepare
 
 GOOD = (b"two dogs run", b"zwei Hunde laufen")
 BAD = {
-    "empty": [(b"", b"ja"), (b"yes", b"  \t "), (b"\r", b"ja"), ("\u00a0".encode(), b"ja"), (b"\x01\x02", b"ja")],
+    "empty": [
+        *((b"", b"ja"), (b"yes", b"  \t "), (b"\r", b"ja"), ("\u00a0".encode(), b"ja"), (b"\x01\x02", b"ja")),
+        *(("\u200b\u200e".encode(), b"ja"), (b"yes", "\u00ad \u2060".encode())),
+    ],
     "invalid UTF-8": [(b"caf\xe9", b"ja"), (b"yes", b"\xff\xfe")],
     "too long": [(b"a " * 21, b"b " * 20), (b"a " * 20, b"b " * 21)],
     "length ratio": [(b"a b c d", b"e"), (b"a", b"b c d e")],

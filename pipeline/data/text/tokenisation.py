@@ -38,9 +38,11 @@ class Tokenisation:
         return cls(dataset.tokeniser, dataset.segmenter, dataset.lowercase)
 
     def tokens(self, text: str, language: str) -> str:
-        """Return the tokens of a line of cleaned `text` in a `language`, separated by spaces; empty if none is left."""
-        if self.tokeniser == "none":
-            tokens = text if VISIBLE.search(text) else ""
+        """Return the tokens of cleaned `text` in a `language`, separated by spaces; empty if nothing is visible."""
+        if not VISIBLE.search(text):
+            tokens = ""
+        elif self.tokeniser == "none":
+            tokens = text
         elif self.segmenter and base_language(language) == "zh":
             tokens = segment(text, self.segmenter)
         else:
