@@ -238,6 +238,11 @@ def test_transcripts_saved_on_windows_have_the_same_error_rates(corpus, score):
     assert score(heard).metrics == score(heard, end="\r\n").metrics
 
 
+def test_transcripts_in_capitals_have_the_same_error_rates(corpus, score):
+    heard = [text[1:] for text in references(corpus, "test")]
+    assert score(heard).metrics == score([text.upper() for text in heard]).metrics
+
+
 def test_speech_score_counts_the_unusable_utterances(corpus, score):
     said = references(corpus, "test")
     assert f"({UTTERANCES} lines, references" in score(said).test_set_in_words
