@@ -84,13 +84,20 @@ class SystemRules(Rules):
         default=None, description="GPUs per training; null = as in resources"
     )
 
+    def over(self, base: "SystemRules") -> "SystemRules":
+        """Return these rules, completed by those of `base`."""
+        rules = {section: getattr(base, section) | getattr(self, section) for section in Rules.model_fields}
+        return self.model_copy(update=rules | {"gpus": self.gpus or base.gpus})
+
 
 class Scale(Rules):
     """Sizes of all runs: `workflow/scales/<scale>.yaml`."""
 
     description: str = Field(description="What the scale is for, on which data and machine")
     base: str | None = Field(
-        default=None, min_length=1, description="Scale whose entries apply if this file has none of its own"
+        default=None,
+        min_length=1,
+        description="Scale whose entries and rules apply where this file has none of its own",
     )
     datasets: dict[str, str] = Field(default={}, description="Stand-in for each dataset that the papers name")
     systems: dict[str, SystemRules] = Field(
@@ -104,9 +111,12 @@ class Scale(Rules):
     )
 
     def over(self, base: "Scale") -> "Scale":
-        """Return this scale, completed by the entries of `base`; rules of one system are not mixed."""
+        """Return this scale, completed by the entries of `base` and, for each system, by its rules."""
         sections = type(self).model_fields.keys() - {"description", "base"}
-        return self.model_copy(update={name: getattr(base, name) | getattr(self, name) for name in sections})
+        entries = {name: getattr(base, name) | getattr(self, name) for name in sections}
+        both = self.systems.keys() & base.systems.keys()
+        entries["systems"] |= {name: self.systems[name].over(base.systems[name]) for name in both}
+        return self.model_copy(update=entries)
 
     def seeds_of(self, system: str, asked: list[int]) -> list[int]:
         """Return the seeds of a system: those asked for, then the smallest others up to the scale's number."""

@@ -76,4 +76,19 @@ def test_a_scale_has_what_its_base_says_but_for_keys_of_its_own():
     assert (both.description, both.base, both.datasets) == ("toy", "base", {"big": "own", "other": "kept"})
     assert both.scaled("training", {"lr": 1.0, "max_steps": 99}, []) == {"lr": 2.0, "max_steps": 7}
     assert both.training_gpus(["toy/arm"]) == 2 and both.training_gpus([]) == 3 and both.seeds == {"toy/arm": 3}
-    assert both.training_gpus(["toy/other"]) == 1 and not both.systems["toy/other"].training
+    assert both.training_gpus(["toy/other"]) == 1 and both.systems["toy/other"].training.keys() == {"lr"}
+
+
+def test_rules_of_one_system_are_mixed_with_its_bases():
+    base = scale(
+        systems={"toy/arm": {"gpus": 2, "training": {"max_steps": {"divide": 4}, "lr": {"set": 0.5}}}, "toy/left": {}}
+    )
+    own = scale(
+        systems={"toy/arm": {"model": {"d_ff": {"set": 3}}, "training": {"lr": {"multiply": 1}}}, "toy/new": {}}
+    )
+    both = own.over(base)
+    settings = {"max_steps": 100, "lr": 0.25}
+    assert both.scaled("training", settings, ["toy/arm"]) == {"max_steps": 25, "lr": 0.25}
+    assert both.scaled("model", {"d_ff": 8}, ["toy/arm"]) == {"d_ff": 3} and both.training_gpus(["toy/arm"]) == 2
+    assert both.systems.keys() == {"toy/arm", "toy/left", "toy/new"}
+    assert own.systems["toy/arm"].training.keys() == {"lr"}  # unchanged
