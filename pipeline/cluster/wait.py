@@ -6,6 +6,7 @@ submitted if the last one failed by itself, was cancelled, or needs more memory.
 """
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -183,7 +184,7 @@ class Waiter:
             UserError: No other node is left to try.
         """
         path = self.jobs.log_of(state.job)
-        if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
+        if path is not None and not is_listed(path) and state.state == "FAILED" and state.nodes:
             run_state.record_unfit_node(self.run, state.nodes, "a job could not open its log", state.job)
         unfit, here = run_state.unfit_nodes(self.run), self._unfit_for(state.job)
         if here and self.jobs.launcher != "slurm":
@@ -218,12 +219,12 @@ class LogTail:
     def __init__(self, path: Path | None, from_start: bool):
         self.path = path
         self.position = 0
-        if path is not None and not from_start and path.exists():
+        if path is not None and not from_start and is_listed(path):
             self.position = max(0, path.stat().st_size - BACKLOG_BYTES)
 
     def new_lines(self) -> Iterator[str]:
         """Yield the complete lines that were added since the last call."""
-        if self.path is None or not self.path.exists():
+        if self.path is None or not is_listed(self.path):
             return
         with open(self.path, "rb") as handle:
             handle.seek(self.position)
@@ -234,11 +235,19 @@ class LogTail:
             yield line.decode(errors="replace")
 
 
+def is_listed(path: Path) -> bool:
+    """Return whether `path` exists. Its folder is listed, because NFS may hide a fresh file from another look-up."""
+    try:
+        return path.name in os.listdir(path.parent)
+    except FileNotFoundError:
+        return False
+
+
 def last_lines(path: Path | None, number: int) -> str:
     """Return the last `number` of lines of the log `path` for an error message; without a path it is above."""
     if path is None:
         return "(the log is above)"
-    if not path.exists():
+    if not is_listed(path):
         return "(no log was written)"
     lines = tail(path, 100 * number).decode(errors="replace").rstrip("\n").split("\n")
     return "\n".join(lines[-number:])

@@ -5,6 +5,7 @@ import re
 import time
 import uuid
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from programs import install
@@ -281,6 +282,15 @@ def test_a_job_goes_to_the_cluster_that_squeue_is_asked_about(run, tmp_path, mon
     for name in ("sbatch", "squeue"):
         lines = (tmp_path / f"{name}.env").read_text().split("\n")
         assert {line for line in lines if line.startswith("SLURM_")} == {"=".join(pair) for pair in named.items()}
+
+
+def test_a_log_that_nfs_hides_blames_no_node(run, slurm, monkeypatch, capsys):
+    """A look-up before the job began is remembered for a minute, unless the folder is listed."""
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: not path.name.endswith("_log.out") and exists(path))
+    slurm.ends = ["FAILED|NonZeroExitCode|n1", "done"]
+    wait_for(run)
+    assert not unfit_nodes(run) and capsys.readouterr().err == "42 begins\n43 begins\n"
 
 
 def test_waiting_ends_if_slurm_keeps_giving_an_unfit_node(run, slurm):
