@@ -96,10 +96,12 @@ def unlock(*, force: bool = False) -> None:
         force: Assume that a Snakemake on another machine is dead.
 
     Raises:
-        UserError: A Snakemake may still be running.
+        UserError: A Snakemake may still be running, or the working folder is not that of a project.
     """
+    from pipeline.papers.project import require_project
     from pipeline.workflow.drivers import prune_stale
 
+    require_project(Path(), "change to another one")
     dead, reasons = prune_stale(force)
     for driver in dead:
         log.info("process %d on %s is gone: its targets are free", driver.pid, driver.host)

@@ -20,6 +20,8 @@ from reprise.cli import unlock
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
+    (tmp_path / "workflow/papers").mkdir(parents=True)
+    (tmp_path / "config.yaml").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(atexit, "register", lambda function, **options: None)
     for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT"):
@@ -249,6 +251,15 @@ def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     register_driver(["x"])
     assert pids() == [os.getpid()]
+
+
+def test_unlock_in_a_folder_of_the_project_is_refused(monkeypatch):
+    """The records of the project are not there, so nothing would seem to be locked."""
+    with living() as pid:
+        note(pid)
+        monkeypatch.chdir("workflow")
+        with pytest.raises(UserError, match=r"no project here .* run `cd .*`"):
+            unlock()
 
 
 def test_unlock_without_a_driver_does_nothing(caplog):
