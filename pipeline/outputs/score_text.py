@@ -73,7 +73,10 @@ def score_text(
     ceiling = report.splits[split].ceiling if report else None
     if ceiling is not None and ceiling < LOSSLESS:
         log.warning("a perfect translation reaches sacreBLEU %.1f: the tokeniser loses the rest", ceiling)
-    for path, lines_of_file in zip([text, *raw_references], [raw.hypotheses, *raw.references], strict=True):
+    to_check = [*zip(raw_references, raw.references, strict=True)]
+    if how.tokeniser != "none" or Decoded.read_if_there(tokenised.with_suffix(".json")) is None:
+        to_check.append((text, raw.hypotheses))  # else a model wrote the raw text itself, perhaps with such spaces
+    for path, lines_of_file in to_check:
         checks.check_untokenised(path, lines_of_file)
     read = [tokenised, text, *raw_references, *tokenised_references]
     scored = scored_split(record, split, lines, digest_of(raw_references), read, ceiling=ceiling)

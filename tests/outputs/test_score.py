@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from made_records import decoded
 
 from pipeline.__main__ import main
 from pipeline.core.digests import sha256_file
@@ -215,6 +216,18 @@ def test_tokenised_text_is_not_scored_as_raw(corpus, capsys, raw, tokenised):
     shutil.copy(corpus / tokenised, corpus / raw)
     assert score(corpus, corpus / "toy.json") == 1
     assert f"{raw}: looks tokenised" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("tokeniser", "decoded_here"), [("none", True), ("none", False), ("moses", True)])
+def test_raw_text_of_a_model_may_set_its_stops_apart(corpus, capsys, tokeniser, decoded_here):
+    """A poorly trained model of raw text writes such spaces itself; from elsewhere they are a tokeniser's."""
+    change_dataset(corpus, tokeniser=tokeniser)
+    shutil.copy(corpus / "hyp.tok", corpus / "hyp.txt")
+    if decoded_here:
+        decoded(lines=LINES).write(corpus / "hyp.json")
+    is_raw = tokeniser == "none" and decoded_here
+    assert score(corpus, corpus / "toy.json") == (0 if is_raw else 1)
+    assert ("hyp.txt: looks tokenised" in capsys.readouterr().err) != is_raw
 
 
 def test_four_references_count_in_any_order(corpus, tmp_path, monkeypatch):
