@@ -193,6 +193,13 @@ def test_xml_is_decompressed_and_ends_in_a_whole_line(tmp_path, name, encoding):
     assert lines(tmp_path / name, gzip.compress(content) if name.endswith(".gz") else content) == [b"text"]
 
 
+@pytest.mark.parametrize("name", ["x.sgml", "x.SGM", "x.Sgml.GZ", "x.XML"])
+def test_segments_are_read_whatever_the_spelling_of_the_suffix(tmp_path, name):
+    content = b'<doc><src>\n<seg id="1">one</seg>\n<seg id="2">two</seg></src></doc>'
+    content = b"<x>" + content + b"</x>" if name.endswith("XML") else content
+    assert lines(tmp_path / name, gzip.compress(content) if name.endswith("GZ") else content) == [b"one", b"two"]
+
+
 def test_compressed_test_set_of_gigabytes_is_refused_at_once(tmp_path):
     (tmp_path / "x.xml.gz").write_bytes(gzip.compress(b" " * (1 << 20)) * 1000)
     with within(5), pytest.raises(UserError, match=r"x\.xml\.gz: its .* bytes expand to"):

@@ -15,7 +15,7 @@ Written = Literal["en", "de", "fr", "zh"]
 class Side(base.Placed):
     """One language of a part: a file, a member of an archive, or a file of a licensed package.
 
-    `.gz` is decompressed; `.sgm` and `.xml` are read by segments.
+    `.gz` is decompressed; `.sgm`, `.sgml` and `.xml` are read by segments.
     """
 
     member: str | None = Field(
@@ -33,7 +33,7 @@ class Side(base.Placed):
         """Refuse two settings that choose a reference, or one for a file that has a single reference."""
         if self.translator is not None and self.reference is not None:
             raise ValueError("takes translator (files of WMT) or reference (files of NIST), not both")
-        if self.reference is not None and not self.file_name.removesuffix(".gz").endswith(".xml"):
+        if self.reference is not None and not self.file_name.lower().removesuffix(".gz").endswith(".xml"):
             raise ValueError("reference is for .xml files of NIST")
         return self
 

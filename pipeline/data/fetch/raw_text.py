@@ -100,13 +100,13 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
 
 
 def stem_of(side: Side) -> str:
-    """Return the file name of a side without `.gz`."""
-    return side.file_name.removesuffix(".gz")
+    """Return the file name of a side in lower case without `.gz`."""
+    return side.file_name.lower().removesuffix(".gz")
 
 
 def is_segmented(side: Side) -> bool:
     """Return whether a side is SGML or XML, in which documents and segments have ids."""
-    return stem_of(side).endswith((".xml", ".sgm"))
+    return stem_of(side).endswith((".xml", ".sgm", ".sgml"))
 
 
 def segments(side: Side, path: Path) -> Segments:

@@ -106,7 +106,7 @@ def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 def gunzipped(stream: IO[bytes], name: str, path: Path, size: int) -> IO[bytes]:
     """Return the `stream` of a file of `size` bytes, decompressed if its `name` ends in `.gz`; errors name `path`."""
-    if not name.endswith(".gz"):
+    if not name.lower().endswith(".gz"):
         return stream
     where = str(path) if path.name == name else f"{path}: {name}"
     return cast("IO[bytes]", ExpandedStream(gzip.GzipFile(fileobj=stream), where, size, FREE_TEXT))
