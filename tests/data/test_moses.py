@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from sacremoses import MosesTokenizer
 from time_limit import within
 from toy_corpus import make_dataset, random_lines
 from written_languages import WRITTEN
@@ -95,6 +96,16 @@ def test_typographic_marks_come_back_as_written(language):
 @pytest.mark.parametrize("segmenter", ["jieba", "characters"])
 def test_chinese_comes_back_without_spaces(line, segmenter):
     assert detokenise(segment(line, segmenter), "zh") == line
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_words_that_end_in_a_stop_are_split_as_by_sacremoses(seed, language):
+    """Their letters, of any script and case, and the word after them decide."""
+    draw, theirs = random.Random(seed), MosesTokenizer(lang=language)
+    parts = [*"aBéÉßжЖ中5ªǅ²’'-_", ".", ".", "No", "U.S", "z.B", " ", " "]
+    for _ in range(300):
+        line = "".join(draw.choices(parts, k=draw.randint(1, 12))) + "."
+        assert tokenise(f"{line} {line}", language).split() == theirs.tokenize(f"{line} {line}", escape=False)
 
 
 def test_ascii_text_stays_as_moses_joined_it(seed):
