@@ -261,6 +261,8 @@ def export_distributed() -> None:
 
     # Slurm has chosen this job's GPUs: submitit's guess from the local rank would name others.
     TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
+    if os.environ.get("SLURM_JOB_NUM_NODES") == "1":
+        os.environ["MASTER_ADDR"] = "127.0.0.1"  # Slurm's name of the node need not resolve
 
 
 class SignalRecord:

@@ -1,5 +1,6 @@
 """One start of a job leaves an exit code, a record of the start and, if another start would fail again, the cause."""
 
+import os
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -136,6 +137,19 @@ def test_ranks_come_from_submitit_on_slurm_else_environment(monkeypatch, executo
     )
     job_process.export_distributed()
     assert asked == [{"set_cuda_visible_devices": False, "overwrite": True}] * exported
+
+
+@pytest.mark.parametrize(("nodes", "address"), [("1", "127.0.0.1"), ("2", "n1")])
+def test_tasks_of_one_node_meet_without_its_name(monkeypatch, nodes, address):
+    """`n1` stands for a name that Slurm knows and no resolver."""
+    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, "0")
+    facts = {"JOB_ID": "7", "JOB_NUM_NODES": nodes, "JOB_NODELIST": f"n[1-{nodes}]", "NTASKS": "2", "PROCID": "0"}
+    for name, value in {**facts, "LOCALID": "0", "NODEID": "0"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+    job_process.export_distributed()
+    assert (os.environ["MASTER_ADDR"], os.environ["WORLD_SIZE"]) == (address, "2")
 
 
 def test_debug_launcher_runs_work_once_and_requires_its_record(run, monkeypatch):
