@@ -63,8 +63,14 @@ class Reason(Closed):
     remedy: str
 
     def describe(self, job: str) -> str:
-        """Return meaning and remedy for one job."""
+        """Return meaning and remedy for a job that sbatch refused."""
         return self.meaning + (f": {self.remedy}" if self.remedy else "").format(job=job)
+
+    def remedy_in_queue(self, job: str) -> str:
+        """Return what to do about a `job` in the queue, which keeps what it once asked for; empty if nothing."""
+        remedy = self.remedy.format(job=job)
+        has_to_go = self.then == "never" and "scancel" not in remedy
+        return f"{remedy}; then `scancel {job}` and the same command again" if has_to_go else remedy
 
 
 @cache
@@ -104,8 +110,9 @@ class QueuedJob:
         """Describe the state: `is running on n1`; `waits: other jobs come first`."""
         if self.state not in WAITING:
             return f"is {self.state.lower()}" + (f" on {self.nodes}" if self.nodes else "")
-        reason = self.reason_to_wait
-        return f"waits: {reason.describe(self.job) if reason else f'{self.state} {self.reason}'}"
+        if (reason := self.reason_to_wait) is None:
+            return f"waits: {self.state} {self.reason}"
+        return ": ".join(filter(None, ("waits", reason.meaning, reason.remedy_in_queue(self.job))))
 
 
 def queue_interval() -> float:

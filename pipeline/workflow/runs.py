@@ -97,7 +97,7 @@ class Runs:
         job = live_job(folder, jobs)
         if job and job.state in WAITING:
             reason = job.reason_to_wait
-            remedy = reason.remedy.format(job=job.job) if reason and reason.then != "waits" else ""
+            remedy = reason.remedy_in_queue(job.job) if reason and reason.then != "waits" else ""
             return RunState(run, "waiting", step, steps, reason.meaning if reason else job.reason, remedy, job.job)
         if job or is_locked(folder):
             return running_state(run, folder, step, steps, job.job if job else "")

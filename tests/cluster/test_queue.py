@@ -248,6 +248,15 @@ def test_reasons_are_transient_or_final_or_need_a_fix(words, then):
     assert find_reason(words).then == then
 
 
+def test_job_that_can_never_start_is_to_be_cancelled():
+    """The same command would adopt it again, with what it once asked for."""
+    for word in WORDS:
+        reason = find_reason(f"PENDING {word}")
+        if reason and reason.then == "never":
+            job = QueuedJob("7", "PENDING", word)
+            assert reason.meaning in job.in_words and job.in_words.count("`scancel 7`") == 1
+
+
 @pytest.mark.parametrize("words", UNKNOWN)
 def test_pending_reasons_in_sbatch_errors_are_not_retried(words):
     assert find_reason(f"sbatch: error: {words}\n{FAILED}Unspecified error") is None

@@ -185,6 +185,9 @@ def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
     assert state.why == "has logged nothing for 20 minutes" and "train.log" in state.remedy
 
 
+NEVER = "change its `gpus`, `threads` or `mem_mb` in workflow/scales; then `scancel 7`"
+
+
 @pytest.mark.parametrize(
     ("listed", "state", "why", "remedy"),
     [
@@ -193,7 +196,7 @@ def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
         ("7|PENDING|Priority||toy", "waiting", "other jobs come first", ""),
         ("7|PENDING|QOSMaxJobsPerUserLimit||toy", "waiting", "as many of your or your group's jobs run", ""),
         ("7|PENDING|JobHeldUser||toy", "waiting", "a user of your account has put it on hold", "`scontrol release 7`"),
-        ("7|PENDING|AssocMaxGRESPerJob||toy", "waiting", "it asks for more or less", "change its `gpus`"),
+        ("7|PENDING|AssocMaxGRESPerJob||toy", "waiting", "it asks for more or less", NEVER),
         ("7|CANCELLED|None||toy", "not run", "", ""),
         ("8|RUNNING|None|n1|toy", "not run", "", ""),
     ],
