@@ -25,6 +25,7 @@ from pipeline.cluster.job_process import Exit, JobOrder
 from pipeline.cluster.queue import QueuedJob
 from pipeline.core.digests import ROOT
 from pipeline.core.disk import own_folder
+from pipeline.core.gpus import named_gpus
 from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)
@@ -92,9 +93,8 @@ def lock_file(name: str) -> Path:
 
 def visible_gpus() -> list[str]:
     """Return the GPUs as CUDA_VISIBLE_DEVICES names them; of a divided GPU (MIG), its instances."""
-    if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        given = map(str.strip, named.split(","))  # CUDA takes "0, 1"
-        return list(dict.fromkeys(gpu for gpu in given if gpu and gpu != "-1"))
+    if (named := named_gpus()) is not None:
+        return named
     command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
     listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     gpus = [""]

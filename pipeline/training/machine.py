@@ -12,6 +12,7 @@ from pipeline.config import RunSpec
 from pipeline.core.digests import processor
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
+from pipeline.core.gpus import named_gpus
 from pipeline.core.records.training import Machine
 from pipeline.models.kernels import triton_asked_for
 from pipeline.models.kernels.gpu import triton_runs
@@ -32,7 +33,7 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
     Raises:
         UserError: There is no GPU, or this build of torch cannot use it.
     """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace("-1", "")
+    visible = ",".join(named_gpus() or ())
     if choice == "cpu" or (choice == "auto" and not visible and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():

@@ -166,5 +166,6 @@ def test_gpus_are_those_that_the_driver_lists(monkeypatch, tmp_path, said, cards
     install(tmp_path / "nvidia-smi", f"#!/bin/sh\ncat <<'END'\n{said}END\n", monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert visible_gpus() == cards
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert visible_gpus() == []
+    for hidden in ("", "-1", "NoDevFiles"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert visible_gpus() == []

@@ -57,11 +57,17 @@ def test_gpu_without_kernels_in_this_build_is_an_error(monkeypatch, card, built,
 def test_allocated_gpu_that_torch_does_not_find_is_an_error(monkeypatch, cuda, remedy):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", cuda)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(UserError, match=f"finds no GPU here.*{remedy}.*Which PyTorch"):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1f")
+    with pytest.raises(UserError, match=f"CUDA_VISIBLE_DEVICES=GPU-1f: .* finds no GPU here.*{remedy}.*Which PyTorch"):
         choose_device("auto", 0)
     assert choose_device("cpu", 0) == torch.device("cpu")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+
+
+@pytest.mark.parametrize("hidden", ["-1", "", "NoDevFiles"])
+def test_job_without_a_gpu_computes_on_the_cpu(monkeypatch, hidden):
+    """Slurm writes the last one on a node that has GPUs."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     assert choose_device("auto", 0) == torch.device("cpu")
 
 
