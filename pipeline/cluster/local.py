@@ -127,7 +127,9 @@ class LocalJobs:
     def submit(self) -> str:
         """Start the processes, and return the first one's process id as the id of the job."""
         port = str(free_port())
-        self.processes = [self._start(rank, port) for rank in range(self.tasks)]
+        self.processes = []
+        for rank in range(self.tasks):  # each is known at once, as a signal may come before the next
+            self.processes.append(self._start(rank, port))
         job = str(self.processes[0].pid)
         order = self.order
         record = Submission(key=order.key, launcher=self.launcher, job=job, name="", code=order.code)
@@ -151,7 +153,7 @@ class LocalJobs:
         for process in self.processes:
             process.wait()
 
-    def release(self, job: str) -> None:
+    def release(self, job: str | None) -> None:
         """Ask the processes to save a checkpoint and stop, and wait for them."""
         if any(process.poll() is None for process in self.processes):
             log.warning("saving a checkpoint; run the same command again to resume from it")

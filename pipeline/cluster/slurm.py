@@ -116,12 +116,14 @@ class SlurmJobs:
         """Return the log of the job, which all its restarts share."""
         return self.run / "slurm" / f"{job}_0_log.out"
 
-    def release(self, job: str) -> None:
-        """Log that a job continues without its launcher."""
-        what = (
-            "%s: job %s continues without this launcher; the same command waits for it again, `scancel %s` cancels it"
-        )
-        log.warning(what, self.run, job, job)
+    def release(self, job: str | None) -> None:
+        """Log that a job continues without its launcher; None if Slurm's answer was not waited for."""
+        if job is None and read_submission(self.run) is None:
+            log.warning("%s: nothing was submitted", self.run)
+            return
+        known = f"job {job} continues" if job else "a job that it has in the queue continues"
+        remedy = f"`scancel {job or f'--name={self.name}'}` cancels it"
+        log.warning("%s: %s without this launcher; the same command waits for it again, %s", self.run, known, remedy)
 
     def finish(self) -> None:
         """Do not wait for what a job does after its run is done."""

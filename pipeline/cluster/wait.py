@@ -44,8 +44,8 @@ class Jobs(Protocol):
     def log_of(self, job: str) -> Path | None:
         """Return the log of a job."""
 
-    def release(self, job: str) -> None:
-        """Stop waiting for a job."""
+    def release(self, job: str | None) -> None:
+        """Stop waiting for a job; None if this process was interrupted before it knew one."""
 
     def finish(self) -> None:
         """Clean up after a run that is done."""
@@ -82,10 +82,7 @@ class Waiter:
             self.jobs.finish()
 
     def detach(self) -> None:
-        """Log which job continues without this process."""
-        if self.job is None:
-            log.warning("%s: nothing was submitted", self.run)
-            return
+        """Stop the job, or log that it continues without this process."""
         self.jobs.release(self.job)
 
     def _follow(self, job: str, from_start: bool) -> None:

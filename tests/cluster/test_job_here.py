@@ -166,6 +166,10 @@ def test_detach_says_nothing_was_submitted_or_how_to_cancel(run, caplog):
     waiter = Waiter(run, KEY, SlurmJobs(run, order(run), None, Queue(0.0, run)))
     waiter.detach()
     assert caplog.messages == [f"{run}: nothing was submitted"]
+    waiter.jobs._record(None)  # sbatch may have been answered
+    waiter.detach()
+    assert "a job that it has in the queue continues without this launcher; " in caplog.messages[-1]
+    assert f"`scancel --name={waiter.jobs.name}` cancels it" in caplog.messages[-1]
     waiter.job = "42"
     waiter.detach()
     assert "`scancel 42` cancels it" in caplog.messages[-1]

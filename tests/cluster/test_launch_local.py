@@ -13,6 +13,7 @@ from pipeline.cluster import local
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.state import newest_checkpoint, read_submission
+from pipeline.cluster.wait import Waiter
 from pipeline.core.json_csv import read_json
 
 
@@ -158,6 +159,24 @@ def test_running_local_job_is_recorded_and_not_over(jobs, tmp_path):
     note = read_submission(tmp_path)
     assert (note.job, note.launcher, note.key, note.code) == (started.job, "local", "key", "code")
     assert started.adopt() is None
+
+
+def test_interrupt_of_a_start_stops_the_processes_begun(tmp_path, monkeypatch):
+    """It comes before the second of them is known."""
+    begun = []
+
+    def start(jobs: LocalJobs, rank: int, port: str) -> subprocess.Popen:
+        if rank:
+            raise KeyboardInterrupt
+        begun.append(subprocess.Popen(["sleep", "60"]))
+        return begun[-1]
+
+    monkeypatch.setattr(LocalJobs, "_start", start)
+    waiter = Waiter(tmp_path, "key", LocalJobs(tmp_path, JobOrder("", str(tmp_path), "key", 0, "code"), 2, 1))
+    with pytest.raises(KeyboardInterrupt):
+        waiter.wait()
+    waiter.detach()
+    assert [process.poll() for process in begun] == [-signal.SIGTERM]
 
 
 def test_processes_are_asked_to_stop_and_ended_when_they_do_not(jobs, monkeypatch, caplog):
