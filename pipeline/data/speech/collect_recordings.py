@@ -111,7 +111,7 @@ def folder_of(corpus: Path, source: str) -> Path:
 
 
 def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder: Path) -> None:
-    """Write the wanted members of an archive below a folder, under their names, and remove all other files there.
+    """Write the wanted members of an archive below a folder, under their names, and remove others of the suffixes.
 
     Args:
         archive: Fetched archive.
@@ -136,7 +136,7 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
                 require_space(folder, more, f"{name} of {archive.name}")
             update(path, content)
     for path in folder.rglob("*"):
-        if path.is_file() and path.relative_to(folder).as_posix() not in read:
+        if path.name.endswith(suffixes) and path.is_file() and path.relative_to(folder).as_posix() not in read:
             with write_errors(path):
                 path.unlink()  # of an earlier archive
     log.info("%s: %d files in %s", archive.name, len(read), folder)
