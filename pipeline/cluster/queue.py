@@ -23,6 +23,7 @@ from typing import Literal
 
 from filelock import lock_descriptor
 
+from pipeline.core.digests import sha256_json
 from pipeline.core.disk import own_folder
 from pipeline.core.errors import UserError
 from pipeline.core.files import write_errors
@@ -140,7 +141,7 @@ class Queue:
     """
 
     def __init__(self, interval_s: float, folder: Path | None = None):
-        self.path = (folder or own_folder()) / "slurm-queue.lock"
+        self.path = (folder or own_folder()) / snapshot_name()
         self.interval_s = interval_s
 
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
@@ -210,6 +211,12 @@ class Queue:
                 log.warning("%s: no file locks here (%s)", self.path, error.strerror)
                 locked = True
             yield file if locked else None
+
+
+def snapshot_name() -> str:
+    """Return the name of the snapshot's file, another one for each cluster that the environment names."""
+    named = [f"{name}={os.environ[name]}" for name in CLUSTER_VARIABLES if name in os.environ]
+    return "-".join(["slurm-queue", *([sha256_json(named)[:8]] if named else [])]) + ".lock"
 
 
 def next_interval(interval_s: float, shortest_s: float) -> float:

@@ -51,6 +51,16 @@ def test_many_readers_cost_one_query(tmp_path, slurm_says):
     assert slurm_says.calls() == 1
 
 
+def test_launchers_of_two_clusters_share_no_answer(tmp_path, slurm_says, monkeypatch):
+    """A job would seem to be gone from its cluster."""
+    found = []
+    for cluster, answer in (("a", "7|RUNNING|None|n1|x"), ("b", "7|PENDING|Priority||y"), ("a", "8|RUNNING|None|n1|z")):
+        monkeypatch.setenv("SLURM_CLUSTERS", cluster)
+        slurm_says.answers(answer)
+        found.append(Queue(60.0, tmp_path).look_up("7", newer_than=0).state)
+    assert found == ["RUNNING", "PENDING", "RUNNING"] and slurm_says.calls() == 2
+
+
 def test_a_job_whose_name_is_not_utf_8_hides_no_other(tmp_path, slurm_says):
     (tmp_path / "bin/answer").write_bytes(b"7|RUNNING|None|n1|caf\xe9\n8|PENDING|Priority||name\n")
     assert Queue(60.0, tmp_path).look_up("8", newer_than=0).name == "name"
@@ -171,7 +181,7 @@ def test_full_disk_is_named_when_the_snapshot_is_written(room, tmp_path, slurm_s
             return super().write(content[:room])
 
     monkeypatch.setattr(queue_module, "open", lambda path, mode, buffering: FullDisk(path, mode), raising=False)
-    with pytest.raises(UserError, match=r"can't write .*slurm-queue\.lock: No space left.*set TMPDIR"):
+    with pytest.raises(UserError, match=r"can't write .*slurm-queue[-\w]*\.lock: No space left.*set TMPDIR"):
         Queue(60.0, tmp_path).jobs(newer_than=0)
 
 

@@ -215,7 +215,7 @@ def test_status_asks_slurm_as_often_as_launchers_do(project, runs, squeue, monke
     squeue("7|RUNNING|None|n1|toy")
     monkeypatch.setenv("REPRISE_QUEUE_INTERVAL", "0.5")
     Watch(project, Graph(project).reports(["weighted"])).snapshot()
-    (snapshot,) = tmp_path.rglob("slurm-queue.lock")
+    (snapshot,) = tmp_path.rglob("slurm-queue*.lock")
     assert json.loads(snapshot.read_text())["interval"] == 0.5
 
 
