@@ -186,7 +186,7 @@ def straight_apostrophe(left: str, right: str, single: bool, quoted: bool, langu
     if language == "en" and single and right.lower() in LEADING:
         return True, False
     if language in ("en", "de"):
-        clitic = language == "de" and right.lower() in GERMAN_CLITICS
+        clitic = language == "de" and right.rstrip(".").lower() in GERMAN_CLITICS
         return (False, not clitic) if single or clitic else (None, None)
     return (False, False) if len(right) <= (1 if quoted else LONGEST_ENCLITIC) else (None, None)
 
