@@ -141,7 +141,9 @@ class Site(Closed):
 
     partition: str = Field(description="Partition of GPU jobs, and of all other jobs unless `cpu_partition` is set")
     cpu_partition: str | None = Field(default=None, description="Partition of jobs without GPUs")
-    account: str | None = Field(default=None, description="Account to charge; null = your default account")
+    account: str | None = Field(
+        default=None, description="Account to charge; null = $SBATCH_ACCOUNT, or your default account"
+    )
     gres: str | None = Field(
         default=None,
         description="The site's name for GPUs and their number on a node: gpu:a100:8; null = unnamed",

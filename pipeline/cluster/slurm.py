@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.cluster.job_process import JobOrder, run_job
 from pipeline.cluster.queue import CLUSTER_VARIABLES, Queue, QueuedJob, Reason, find_reason
-from pipeline.cluster.resources import Resources
+from pipeline.cluster.resources import Resources, parse_options
 from pipeline.cluster.state import read_submission, unfit_nodes
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
@@ -169,10 +169,15 @@ class SlurmJobs:
             stderr_to_stdout=True,
             **self.resources.as_submitit([node.node for node in unfit_nodes(self.run)]),
         )
-        cluster = {name: os.environ[name] for name in CLUSTER_VARIABLES if name in os.environ}
-        # If Snakemake is a job itself, its SLURM_* must not reach ours, except for the choice of the cluster.
-        with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**cluster):
+        kept = self._kept_variables()
+        # If Snakemake is a job itself, its variables must not reach ours, except for those that a user sets for all.
+        with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**kept):
             return executor.submit(run_job, self.order).job_id
+
+    def _kept_variables(self) -> dict[str, str]:
+        """Return the user's choice of cluster and account; to sbatch this variable matters more than our option."""
+        account = () if "account" in parse_options(self.resources.sbatch) else ("SBATCH_ACCOUNT",)
+        return {name: os.environ[name] for name in (*CLUSTER_VARIABLES, *account) if name in os.environ}
 
     def _accepted(self, job: str) -> str:
         self._record(job)

@@ -21,6 +21,7 @@ def driver(tmp_path, monkeypatch):
     install(tmp_path / "bin/scontrol", f'#!/bin/sh\necho "$@" > {tmp_path}/requeued\n')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     variables = {"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_CLUSTERS": "inter", "SLURM_GPUS": "2"}
+    variables |= {"SBATCH_ACCOUNT": "me", "SBATCH_QOS": "long"}
 
     def start(program: str | None, **further: str) -> subprocess.Popen:
         if program:
@@ -37,7 +38,11 @@ def driver(tmp_path, monkeypatch):
         ("#!/bin/sh\nexit 0\n", 0, ""),
         ("#!/bin/sh\nexit 5\n", 5, ""),
         ('#!/bin/sh\n[ "$*" = "--profile slurm weighted" ] && sleep 1 && exit 6\n', 6, ""),
-        ('#!/bin/sh\n[ "$SLURM_JOB_ID $SLURM_CLUSTERS $SLURM_GPUS" = "7 inter " ]\n', 0, ""),
+        (
+            '#!/bin/sh\n[ "$SLURM_JOB_ID $SLURM_CLUSTERS $SBATCH_ACCOUNT $SLURM_GPUS$SBATCH_QOS" = "7 inter me " ]\n',
+            0,
+            "",
+        ),
         (None, 127, "snakemake: command not found"),
     ],
     ids=["done", "failed at once", "failed later", "variables", "environment not active"],

@@ -2,12 +2,15 @@
 
 import os
 import re
+import shutil
 import time
 import uuid
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import submitit
 from programs import install
 
 from pipeline.cluster import slurm as slurm_module, wait
@@ -282,6 +285,21 @@ def test_a_job_goes_to_the_cluster_that_squeue_is_asked_about(run, tmp_path, mon
     for name in ("sbatch", "squeue"):
         lines = (tmp_path / f"{name}.env").read_text().split("\n")
         assert {line for line in lines if line.startswith("SLURM_")} == {"=".join(pair) for pair in named.items()}
+
+
+@pytest.mark.parametrize(("options", "account"), [("--qos=long", "me"), ("--qos=long --account=us", None)])
+def test_account_of_the_environment_counts_without_another(run, monkeypatch, options, account):
+    """Sites have users export it; sbatch prefers it to an option in a script."""
+    seen = []
+    monkeypatch.setenv("SBATCH_ACCOUNT", "me")
+    monkeypatch.setenv("SBATCH_QOS", "of a surrounding job")
+    submit = lambda self, *work: seen.append({**os.environ}) or SimpleNamespace(job_id="42")  # noqa: E731
+    monkeypatch.setattr(submitit.SlurmExecutor, "submit", submit)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    jobs = jobs_of(run)
+    jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch=options)
+    assert jobs.submit() == "42"
+    assert [(each.get("SBATCH_ACCOUNT"), each.get("SBATCH_QOS")) for each in seen] == [(account, None)]
 
 
 def test_a_log_that_nfs_hides_blames_no_node(run, slurm, monkeypatch, capsys):
