@@ -91,7 +91,13 @@ def test_typographic_marks_come_back_as_written(language):
 
 
 @pytest.mark.parametrize(
-    "line", ["他，在车站忘记了两张地图。", "他说：“好的”，然后……Anna Keller走了。", "《书》（三本）！"]
+    "line",
+    [
+        "他，在车站忘记了两张地图。",
+        "他说：“好的”，然后……Anna Keller走了。",
+        "《书》（三本）！",
+        "UTF-8和cmd.exe用了5,000次。",
+    ],
 )
 @pytest.mark.parametrize("segmenter", ["jieba", "characters"])
 def test_chinese_comes_back_without_spaces(line, segmenter):

@@ -17,6 +17,8 @@ REVERSED_GUILLEMETS = frozenset({"de", "da", "sl", "hr", "bs", "sr", "mk", "cs",
 """Languages that may write `»so«` or `»so»`."""
 GLUE = frozenset("\u200b\u200c\u200d\u00ad\u2060\u2010\u2011\u05be·‧་׳״፡_")
 """Marks inside words: joiners, hyphens, and points and separators of some scripts."""
+INSIDE = frozenset(",.-")
+"""Marks inside foreign names and numbers."""
 FRENCH_SPACED = frozenset("?!:;%")
 BETWEEN_DIGITS = frozenset(":٫٬′’")
 """Marks inside a number or a time: `2:30`."""
@@ -74,6 +76,8 @@ def decide_spaces(tokens: list[str], language: str) -> Iterator[tuple[int, bool]
         else:
             at = marks.Context(tokens, place, language, opened, joined=after is False, single=single)
             before, after = spaces_around(token, at)
+        if unspaced and stands_inside(token, tokens[place - 1 : place], tokens[place + 1 : place + 2]):
+            before = after = False
         if unspaced and place and (forbids_space(tokens[place - 1][-1]) or forbids_space(token[0])):
             before = False
         if before is not None and place:
@@ -90,6 +94,17 @@ def is_word(token: str) -> bool:
 def forbids_space(character: str) -> bool:
     """Return whether text in a script without spaces has none beside this character."""
     return bool(UNSPACED.match(character)) or unicodedata.east_asian_width(character) in "WF" or character in "“”‘’…—·"
+
+
+def stands_inside(token: str, left: list[str], right: list[str]) -> bool:
+    """Return whether a mark is part of a number or foreign name, `5,000` or `UTF-8`, which segmenters of Chinese cut.
+
+    `left` and `right` hold the token before and after it, if any.
+    """
+    around = [token[-1] for token in left] + [token[0] for token in right]
+    if token not in INSIDE or len(around) < 2 or not "".join(around).isascii():
+        return False
+    return all(character.isdecimal() if token == "," else character.isalnum() for character in around)
 
 
 def spaces_around(token: str, at: marks.Context) -> marks.Spaces:
