@@ -15,6 +15,7 @@ from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.data.text.checks import check_script, check_untokenised, comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows
+from pipeline.data.text.tokenisation import visible_text
 from reprise.new_data import by_split
 from reprise.user_files import checked_path, lines_of, new_file, source_name
 
@@ -147,7 +148,7 @@ def read_pairs(sides: Sides) -> Iterator[Pair]:
                 f"ends before line {number}, but {longer} does not" if number > 1 else f"is empty, but {longer} is not"
             )
             raise UserError(f"{ended}: {fault}; they must have parallel lines")
-        yield source.strip(), other.strip()
+        yield visible_text(source), visible_text(other)
 
 
 def count_pairs(sides: Sides, split: str) -> int:
@@ -183,7 +184,7 @@ def read_columns(path: Path) -> Iterator[Pair]:
     for number, fields in read_rows(lines_of(path), str(path)):
         if len(fields) != 2:
             raise UserError(f"{path}: line {number}: {count_of(len(fields), 'column')}; write two, separated by a tab")
-        yield fields[0].strip(), fields[1].strip()
+        yield visible_text(fields[0]), visible_text(fields[1])
 
 
 def split_pairs(

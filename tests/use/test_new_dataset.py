@@ -17,7 +17,7 @@ from reprise.__main__ import main as reprise
 from reprise.cli import new
 from reprise.new_data import SPLITS, by_weight, read_shares
 from reprise.new_data.recordings import read_table, warn_of_shares
-from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
+from reprise.new_data.text import fitting_vocabulary, read_columns, read_pairs, split_pairs
 from reprise.user_files import lines_of
 
 SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
@@ -46,6 +46,13 @@ def test_device_or_pipe_is_no_data(tmp_path, option):
     table = write(tmp_path / "table.tsv", ["audio\ttext", "pipe\tone"])
     with pytest.raises(UserError, match=f"{pipe}: is a pipe or device"):
         read_table(table, "mine")
+
+
+def test_sides_without_a_visible_character_are_empty(tmp_path):
+    """Such a line of a dev or test set would be refused by `prepare`."""
+    pairs = tmp_path / "a.tsv"
+    pairs.write_text("one\t\u00ad\u2060\n\u200b\tzwei\n", encoding="utf-8")
+    assert [*read_columns(pairs)] == [("one", ""), ("", "zwei")]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -98,6 +105,7 @@ def test_text_in_any_language_is_prepared_as_the_file_says(root):
     ("name", "lines", "message"),
     [
         ("dev.uk", ["one", ""], "dev.uk: line 2 is empty"),
+        ("dev.uk", ["one", "\u200b\u00ad"], "dev.uk: line 2 is empty"),
         ("dev.uk", ["one"], "dev.uk: ends before line 2, but "),
         ("train.en", [], "train.en: is empty, but "),
     ],

@@ -24,6 +24,11 @@ from pipeline.data.text.spacing import correct_spaces
 VISIBLE = regex.compile(r"[^\p{C}\p{Z}]")
 
 
+def visible_text(line: str) -> str:
+    """Return a line without white space around it; empty if no character is visible."""
+    return line.strip() if VISIBLE.search(line) else ""
+
+
 @dataclass(frozen=True)
 class Tokenisation:
     """Mapping between a dataset's text and its tokens."""
