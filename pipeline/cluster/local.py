@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -43,9 +43,10 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1, alone: bool = False) -> None
         jobs_per_gpu: Jobs that may share a GPU; its jobs are only counted, so its memory has to be large enough.
         alone: Share the GPUs with no other job.
     """
-    gpus = visible_gpus()
-    if not 0 < count <= len(gpus) or ACQUIRED:
+    visible = visible_gpus()
+    if not 0 < count <= len(visible) or ACQUIRED:
         return
+    gpus = lock_names(visible)
     with open(lock_file("queue"), "a") as queue:  # one waits at a time, so no two jobs wait for each other's GPUs
         if not lock_descriptor(queue.fileno(), blocking=False):
             log.info("waiting for GPUs: another job is first in the queue")
@@ -59,14 +60,14 @@ def acquire_gpus(count: int, jobs_per_gpu: int = 1, alone: bool = False) -> None
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu for gpu in gpus if gpu in ACQUIRED)
 
 
-def acquire_free_gpus(gpus: list[str], count: int, jobs_per_gpu: int, alone: bool) -> None:
+def acquire_free_gpus(gpus: Mapping[str, str], count: int, jobs_per_gpu: int, alone: bool) -> None:
     """Lock slots on free `gpus` until `count` are acquired in all; a GPU gets a second job when all have one.
 
-    A GPU has slots for `jobs_per_gpu`; `alone` locks all of them.
+    `gpus` maps each name to that of its locks. A GPU has slots for `jobs_per_gpu`; `alone` locks all of them.
     """
     choices = [range(jobs_per_gpu)] if alone else [range(slot, slot + 1) for slot in range(jobs_per_gpu)]
     for slots, gpu in product(choices, gpus):
-        if gpu not in ACQUIRED and len(ACQUIRED) < count and (locked := lock_slots(gpu, slots)):
+        if gpu not in ACQUIRED and len(ACQUIRED) < count and (locked := lock_slots(gpus[gpu], slots)):
             ACQUIRED[gpu] = locked
 
 
@@ -91,10 +92,24 @@ def lock_file(name: str) -> Path:
     return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{safe}.lock"  # GPU names may differ by job
 
 
+def lock_names(gpus: list[str]) -> dict[str, str]:
+    """Return the names of `gpus` in locks: UUIDs in place of numbers, as another job may name a GPU by its UUID.
+
+    The driver counts GPUs as CUDA does, unless they are of several models.
+    """
+    listed = listed_gpus()
+    whole = [] if any(gpu.startswith("MIG") for gpu in listed) else listed
+    return {gpu: whole[int(gpu)] if gpu.isdecimal() and int(gpu) < len(whole) else gpu for gpu in gpus}
+
+
 def visible_gpus() -> list[str]:
-    """Return the GPUs as CUDA_VISIBLE_DEVICES names them; of a divided GPU (MIG), its instances."""
-    if (named := named_gpus()) is not None:
-        return named
+    """Return the GPUs as CUDA_VISIBLE_DEVICES names them, else all."""
+    named = named_gpus()
+    return listed_gpus() if named is None else named
+
+
+def listed_gpus() -> list[str]:
+    """Return the UUIDs of all GPUs; of a divided GPU (MIG), those of its instances."""
     command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
     listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     gpus = [""]

@@ -133,6 +133,15 @@ def test_child_of_a_killed_launcher_does_not_hold_its_gpus(take):
         os.kill(child, signal.SIGKILL)
 
 
+def test_a_gpu_has_one_lock_whether_named_by_number_or_uuid(take, tmp_path):
+    listing = "echo 'GPU 0: NVIDIA H100 (UUID: GPU-1f)'; echo 'GPU 1: NVIDIA H100 (UUID: GPU-2e)'"
+    path = f"{install(tmp_path / 'bin/nvidia-smi', f'#!/bin/sh{chr(10)}{listing}').parent}:{os.environ['PATH']}"
+    first = take(1, CUDA_VISIBLE_DEVICES="1", PATH=path)
+    assert first.stdout.readline() == "1\n"
+    assert take(1, CUDA_VISIBLE_DEVICES="GPU-1f", PATH=path).stdout.readline() == "GPU-1f\n"
+    assert waits(take(1, CUDA_VISIBLE_DEVICES="GPU-2e", PATH=path))
+
+
 def test_requests_for_no_or_too_many_gpus_do_not_wait(take):
     assert take(3).stdout.readline() == take(0).stdout.readline() == "0,1\n"
 
