@@ -98,7 +98,7 @@ mutants: env
 
 # the tests that `make test` leaves out: a short chaos, a short campaign through Slurm, and hostile data
 qa-tests: env
-	$(BIN)/python -m pytest -m qa -n 2 --dist loadfile --no-loadscope-reorder tests/qa tests/cluster
+	$(BIN)/python -m pytest -m qa -n 2 --dist loadfile --no-loadscope-reorder tests/qa tests/cluster tests/analysis
 
 # what takes hours and is for the night: faults in every stage, a campaign of all papers, mutants of PACKAGE
 qa: chaos campaign qa-tests $(if $(PACKAGE),mutants)

@@ -27,6 +27,7 @@ def test_equivalent_mutants_are_of_lines_that_exist():
 
 
 @pytest.mark.slow
+@pytest.mark.qa
 def test_small_project_has_paper_scale_products_for_one_seed(tmp_path):
     """Made from small archives of the same names."""
     small = make_project(tmp_path / "small", tmp_path / "archives", "http://127.0.0.1")

@@ -122,6 +122,7 @@ def upper_bound(false: int, of: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.qa
 def test_equal_trainings_are_decided_at_most_once_in_twenty(deal, many, family):
     """Before any adjustment in all, in no kind clearly more; after it, as claims are judged, far fewer."""
     generator = np.random.default_rng(0)
