@@ -127,7 +127,7 @@ def remove_folders_of_killed_runs(folder: Path) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect no garbage meanwhile, and spare modules and tests later, as they live as long as the process."""
+    """Collect no garbage while tests are found, and skip modules and tests later: they live as long as the process."""
     gc.disable()
     try:
         return (yield)

@@ -293,7 +293,11 @@ def test_account_of_the_environment_counts_without_another(run, monkeypatch, opt
     seen = []
     monkeypatch.setenv("SBATCH_ACCOUNT", "me")
     monkeypatch.setenv("SBATCH_QOS", "of a surrounding job")
-    submit = lambda self, *work: seen.append({**os.environ}) or SimpleNamespace(job_id="42")  # noqa: E731
+
+    def submit(self, *work) -> SimpleNamespace:
+        seen.append({**os.environ})
+        return SimpleNamespace(job_id="42")
+
     monkeypatch.setattr(submitit.SlurmExecutor, "submit", submit)
     monkeypatch.setattr(shutil, "which", lambda name: name)
     jobs = jobs_of(run)

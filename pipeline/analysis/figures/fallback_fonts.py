@@ -43,8 +43,8 @@ def missing_characters(text: "Text") -> set[str]:
     """Return the visible characters of a text that its font lacks."""
     from matplotlib.font_manager import findfont, get_font
 
-    has = get_font(findfont(text.get_fontproperties())).get_charmap()
-    return {sign for sign in text.get_text() if sign.isprintable() and ord(sign) not in has}
+    font = get_font(findfont(text.get_fontproperties()))
+    return {sign for sign in text.get_text() if sign.isprintable() and not font.get_char_index(ord(sign))}
 
 
 def installed_families(wanted: set[str]) -> tuple[list[str], set[str]]:
