@@ -97,6 +97,8 @@ class Sample:
     """Source of `pool`, in words."""
     basis: str = ""
     """References and signature of the scores; equal for comparable samples."""
+    weight: float = 1
+    """Factor that the sample contains, but not `pool`."""
 
     @property
     def mean(self) -> float:
@@ -116,16 +118,14 @@ class Sample:
 
     def rescaled(self, scale: Scale, weight: float = 1) -> "Sample":
         """Return the sample on a scale, times a weight; groups that became infinite are dropped from its pool."""
-        by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
-        return replace(
-            self, by_seed=by_seed, draws=draws, pool=tuple(group for group in pool if np.isfinite(group).all())
-        )
+        pool = tuple(group for group in map(scale, self.groups) if np.isfinite(group).all())
+        by_seed, draws = (weight * scale(values) for values in (self.by_seed, self.draws))
+        return replace(self, by_seed=by_seed, draws=draws, pool=pool, weight=weight)
 
     def __add__(self, other: "Sample") -> "Sample":
         """Add a sample of the same trainings; the noise is then estimated from the sum alone."""
-        return replace(
-            self, by_seed=self.by_seed + other.by_seed, draws=self.draws + other.draws, pool=(), noise=Sample.noise
-        )
+        by_seed, draws = self.by_seed + other.by_seed, self.draws + other.draws
+        return replace(self, by_seed=by_seed, draws=draws, pool=(), noise=Sample.noise, weight=1)
 
 
 def over_seeds(name: str, values: Sequence[float]) -> Evidence:
@@ -262,7 +262,7 @@ def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
         if not (degrees := degrees_of_freedom(system.groups)):
             return 0.0, 0.0
         pool = pooled_variance(system.groups), degrees
-        variances[pool] = variances.get(pool, 0.0) + pool[0] / len(system.by_seed)
+        variances[pool] = variances.get(pool, 0.0) + system.weight**2 * pool[0] / len(system.by_seed)
     total = sum(variances.values())
     welch = sum(variance**2 / degrees for (_, degrees), variance in variances.items())
     return total, total**2 / welch if welch else float(max(degrees for _, degrees in variances))

@@ -58,6 +58,16 @@ def test_noise_is_pooled_over_the_systems_of_a_kind():
     assert found.p_value == pytest.approx(stats.t.sf((groups[1].mean() - groups[0].mean()) / error, 16))
 
 
+def test_weights_add_no_degrees_of_freedom_to_a_shared_pool():
+    """Shares of a gap weigh systems of one pool differently: F of the contrast in a one-way analysis of variance."""
+    groups, weights = tuple(np.random.default_rng(4).normal(0, 1, (3, 4))), (0.3, 0.7, -1.0)
+    samples = [training_sample(group, name, groups) for group, name in zip(groups, "abc", strict=True)]
+    found = contrast("toy", list(zip(weights, samples, strict=True)))
+    within = np.var(groups, axis=1, ddof=1).mean()
+    explained = np.dot(weights, np.mean(groups, axis=1)) ** 2 / (np.square(weights).sum() / 4)
+    assert 2 * min(found.p_value, 1 - found.p_value) == pytest.approx(stats.f.sf(explained / within, 1, 3 * 3))
+
+
 def test_contrast_of_shared_trainings_uses_differences():
     """Two decodings of one system share the noise of its trainings, which cancels."""
     one = np.random.default_rng(2).normal(0, 5, 4)
