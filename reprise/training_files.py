@@ -8,7 +8,6 @@ from pipeline.config.training import TrainingConfig
 from pipeline.core.digests import digest_of, write_note
 from pipeline.core.files import note_path, set_aside
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
-from pipeline.core.records.record import read_note
 from pipeline.core.records.training import Outcome, TrainedRun
 from pipeline.training.specification import RESUME, DamagedFileError, numbered, read_metadata
 from pipeline.training.state import TrainingState
@@ -27,7 +26,7 @@ def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collect
         good: Intact files of the run; the training resumes from the newest resume file among them.
         is_over: The training ended.
     """
-    ended = read_note(TrainedRun, folder / DONE_FILE) or outcome_in(folder / WEIGHTS_FILE)
+    ended = TrainedRun.read_if_valid(folder / DONE_FILE) or outcome_in(folder / WEIGHTS_FILE)
     state = newest_resume(folder, good)
     every, end = training.checkpoint_every, ended.steps if ended else training.max_steps
     if not ended and state.out_of_patience(training):

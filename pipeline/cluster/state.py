@@ -17,7 +17,6 @@ from pipeline.core.digests import noted_digest, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, STATE_FILE, WEIGHTS_FILE
 from pipeline.core.records import jobs
-from pipeline.core.records.record import read_note
 from pipeline.core.schema import parse_json
 from pipeline.outputs.plan import PlannedTraining
 from pipeline.stages import perform
@@ -28,7 +27,7 @@ UNFIT_FOR_S = 24 * 3600  # a node is used again after a day, as it may have been
 
 def is_done(run: Path, key: str) -> bool:
     """Return whether `run` is done with this `key`, and its weights exist."""
-    done = read_note(jobs.Done, run / DONE_FILE)
+    done = jobs.Done.read_if_valid(run / DONE_FILE)
     if done is None or done.key != key:
         return False
     return done.weights_digest is None or (run / WEIGHTS_FILE).exists()
@@ -113,7 +112,7 @@ def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> j
     `done.json` of another command, of changed inputs or of missing outputs is removed.
     """
     key = sha256_json([arguments, [input_state(each) for each in arguments if Path(each) not in outputs]])
-    done = read_note(jobs.Done, folder / DONE_FILE)
+    done = jobs.Done.read_if_valid(folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
     command = jobs.Command(key=key, arguments=arguments, outputs=[*map(str, outputs)])

@@ -20,7 +20,6 @@ from pipeline.core.disk import format_bytes, own_folder, retry_read
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import read_errors
 from pipeline.core.records.corpus import Kind, VerifiedCorpus, read_corpus
-from pipeline.core.records.record import read_note
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ def require_whole(encoded: Path) -> None:
         states = {name: (status.st_size, status.st_mtime_ns) for name, status in found.items()}
         verified = VerifiedCorpus(digest=record.digest, files=states)
         note = encoded / ".verified.json"
-        if not stores or read_note(VerifiedCorpus, note) == verified:
+        if not stores or VerifiedCorpus.read_if_valid(note) == verified:
             return
         digest = stores_digest(stores)
     if digest != record.digest:

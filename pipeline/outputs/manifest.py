@@ -15,7 +15,6 @@ from pipeline.core.disk import retry_stage
 from pipeline.core.errors import UserError
 from pipeline.core.files import note_path
 from pipeline.core.records.outputs import Manifest, Output
-from pipeline.core.records.record import read_note
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ def part_of(path: Path) -> Path:
 def entries_of(path: Path) -> dict[str, Output]:
     """Return the entries of a manifest, complete or not; the newest version of an entry counts."""
     found: dict[str, Output] = {}
-    for manifest in filter(None, (read_note(Manifest, version) for version in (path, part_of(path)))):
+    for manifest in filter(None, (Manifest.read_if_valid(version) for version in (path, part_of(path)))):
         found |= manifest.entries
     return found
 

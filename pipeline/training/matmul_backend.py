@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pipeline.core.digests import processor
 from pipeline.core.errors import UserError
-from pipeline.core.records.record import Record, read_note
+from pipeline.core.records.record import Record
 from pipeline.core.records.training import MatmulSettings
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def choose_backend(folder: Path) -> MatmulBackend:
     If it cannot be cached, use torch's default, so that all runs compute alike.
     """
     path = cache_path(folder)
-    if (backend := read_note(MatmulBackend, path)) is None:
+    if (backend := MatmulBackend.read_if_valid(path)) is None:
         mkl, onednn, bfloat16 = benchmark(
             (torch.mm, torch.float32), (onednn_matmul, torch.float32), (torch.mm, torch.bfloat16)
         )

@@ -15,7 +15,6 @@ from pipeline.core import artifacts as products
 from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained, manifest_of
 from pipeline.core.layout import COST_FILE, path_in_run
 from pipeline.core.records.outputs import Decoded
-from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.outputs.manifest import entries_of
 from pipeline.papers.project import Project
@@ -170,7 +169,7 @@ class Watch:
         """Sum up hours of trainings and decodings by device; each process counts as a device."""
         hours: dict[str, float] = defaultdict(float)
         layout = self.project.layout
-        costs = {run: read_note(TrainingCost, layout.run(run) / COST_FILE) for run in runs_in(self.products)}
+        costs = {run: TrainingCost.read_if_valid(layout.run(run) / COST_FILE) for run in runs_in(self.products)}
         for start in itertools.chain.from_iterable(cost.starts for cost in costs.values() if cost):
             hours[start.device] += start.seconds * start.processes / 3600
         for output in (
@@ -178,7 +177,7 @@ class Watch:
             for product in self.products
             if isinstance(product, products.Translation | products.Parse | products.Transcript)
         ):
-            if report := read_note(Decoded, layout.path(output).with_suffix(".json")):
+            if report := Decoded.read_if_valid(layout.path(output).with_suffix(".json")):
                 hours[report.device_name(costs[output.run])] += report.seconds / 3600
         return dict(hours)
 

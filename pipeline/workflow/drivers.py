@@ -16,7 +16,7 @@ from pydantic import Field
 
 from pipeline.cluster.queue import CLUSTER_VARIABLES, query_slurm
 from pipeline.core.errors import UserError
-from pipeline.core.records.record import Record, read_note
+from pipeline.core.records.record import Record
 
 DRIVERS = Path(".snakemake/drivers")
 OWN_JOB_VARIABLES = ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", *CLUSTER_VARIABLES)
@@ -64,7 +64,7 @@ def register_driver(makes: Iterable[str]) -> None:
 
 def read_drivers(root: Path = Path()) -> dict[Path, Driver]:
     """Return the registered drivers of a project by file; some may be dead."""
-    notes = {path: read_note(Driver, path) for path in sorted((root / DRIVERS).glob("*.json"))}
+    notes = {path: Driver.read_if_valid(path) for path in sorted((root / DRIVERS).glob("*.json"))}
     return {path: driver for path, driver in notes.items() if driver}
 
 

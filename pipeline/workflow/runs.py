@@ -17,7 +17,7 @@ from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, RunId
 from pipeline.core.errors import UserError
 from pipeline.core.files import tail
 from pipeline.core.layout import COST_FILE, DONE_FILE, LOCK_FILE, PROGRESS_FILE, RUN_FILE
-from pipeline.core.records.record import parse_record, read_note
+from pipeline.core.records.record import parse_record
 from pipeline.core.records.training import AnyProgress, ProgressLine, TrainingCost
 from pipeline.core.schema import validate
 from pipeline.papers.project import Project
@@ -229,7 +229,7 @@ def newest_other_training(project: Project, run: RunId) -> OtherTraining | None:
         newest = max(finished, key=lambda folder: (folder / DONE_FILE).stat().st_mtime)
         current = validate(RunSpec, project.run_yaml(run), run.folder)
         if found := current.differences(load_run(newest / RUN_FILE)):
-            cost = read_note(TrainingCost, newest / COST_FILE)
+            cost = TrainingCost.read_if_valid(newest / COST_FILE)
             return OtherTraining(newest, listed_differences(found), cost.device_hours if cost else None)
     return None
 

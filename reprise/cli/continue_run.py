@@ -14,7 +14,6 @@ from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
-from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.core.schema import load_yaml, validate
 from pipeline.core.yaml_file import LARGEST
@@ -131,7 +130,7 @@ def with_threads_of(run: Path, options: MachineOptions) -> MachineOptions:
         options: Options for this machine. Their threads stay if they are set, or if the run used a GPU or more cores
             than this machine has.
     """
-    cost = read_note(TrainingCost, run / COST_FILE)
+    cost = TrainingCost.read_if_valid(run / COST_FILE)
     if options.threads is not None or cost is None:
         return options
     last = cost.starts[-1]

@@ -141,7 +141,7 @@ def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 1, "library": "onednn"}')
     monkeypatch.setattr(matmul_backend, "benchmark", take(own=1, onednn=1, bfloat16=2))
-    assert choose_backend(tmp_path) == WIDENED == matmul_backend.read_note(MatmulBackend, path)
+    assert choose_backend(tmp_path) == WIDENED == MatmulBackend.read_if_valid(path)
 
 
 def test_torch_default_is_used_if_the_choice_cannot_be_cached(tmp_path, monkeypatch, caplog):

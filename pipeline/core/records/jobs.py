@@ -136,8 +136,8 @@ def record_event(folder: Path, event: Event) -> int:
 def read_events(folder: Path, after: int = 0) -> list[Event]:
     """Return the events of a `folder`, oldest first, that stand `after` this byte; none if it cannot be read.
 
-    As in `read_note`, the folder is listed first, because NFS may hide a fresh file. Lines that a crash cut or altered
-    are left out and logged once.
+    The folder is listed first, because NFS may hide a fresh file. Lines that a crash cut or altered are left out and
+    logged once.
     """
     try:
         names = retry_read(folder, lambda: os.listdir(folder))

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -11,8 +11,6 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import complete_lines, read_errors
 from pipeline.core.json_csv import parse, write_json
 from pipeline.core.schema import Closed, adapter
-
-Note = TypeVar("Note", bound="Record")
 
 
 class Record(Closed):
@@ -54,6 +52,17 @@ class Record(Closed):
         """
         return cls.read(path) if path.exists() else None
 
+    @classmethod
+    def read_if_valid(cls, path: Path) -> Self | None:
+        """Return the record in a file of state; None if it does not exist, is empty after a crash, or is faulty.
+
+        The folder is listed first, because NFS may hide a fresh file.
+        """
+        try:
+            return cls.read(path) if path.name in os.listdir(path.parent) else None
+        except (UserError, FileNotFoundError, NotADirectoryError):
+            return None
+
     def write(self, path: Path) -> None:
         """Write the record atomically.
 
@@ -92,18 +101,6 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
     with read_errors(remedy):
         lines = enumerate(complete_lines(path), start=1)
     return [parse_record(kind, line, f"{path}: line {number}", remedy) for number, line in lines if line]
-
-
-def read_note(kind: type[Note], path: Path) -> Note | None:
-    """Return the record of a `kind` in `path`, a file of state; None if it does not exist.
-
-    The folder is listed first, because NFS may hide a fresh file. A file that was just removed, is empty after a
-    crash, or has another format counts as missing.
-    """
-    try:
-        return kind.read(path) if path.name in os.listdir(path.parent) else None
-    except (UserError, FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def parse_record(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:

@@ -11,7 +11,6 @@ from pathlib import Path
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.records.corpus import VerifiedFile
-from pipeline.core.records.record import read_note
 from pipeline.data import dataset as datasets
 from pipeline.data.fetch import packages, raw_text, transfer
 
@@ -177,7 +176,7 @@ def wrong_size(path: Path, source: datasets.Source) -> str | None:
 
 def is_noted(path: Path, source: datasets.Source, downloads: Path) -> bool:
     """Return whether a note in `downloads` says that `path` is the `source` and has not changed since."""
-    return read_note(VerifiedFile, note_path(source, downloads)) == file_state(path)
+    return VerifiedFile.read_if_valid(note_path(source, downloads)) == file_state(path)
 
 
 def note_verified(path: Path, source: datasets.Source, downloads: Path) -> None:

@@ -11,7 +11,7 @@ from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Tra
 from pipeline.core.errors import count_of, printable_lines
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records.outputs import Decoded, ScoreFile
-from pipeline.core.records.record import read_lines_as, read_note
+from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
 from pipeline.report.labels import run_title
 from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
@@ -153,7 +153,7 @@ def samples(site: SiteData, run: RunId) -> list[tuple[SampleLine, list[SampleLin
 def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded, str]]:
     """Return the decoded outputs with their records and settings."""
     made = decoded_outputs(site, run)
-    found = ((product, read_note(Decoded, site.path(product).with_suffix(".json"))) for product in made)
+    found = ((product, Decoded.read_if_valid(site.path(product).with_suffix(".json"))) for product in made)
     return [(product, record, decoding_in_words(record.decoding)) for product, record in found if record]
 
 
