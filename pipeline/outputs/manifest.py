@@ -118,4 +118,3 @@ class ManifestWriter:
         with contextlib.suppress(OSError):  # a leftover has the same entries
             part_of(self.path).unlink(missing_ok=True)
             note_path(part_of(self.path)).unlink(missing_ok=True)
-            self.path.with_name("outputs.part.json").unlink(missing_ok=True)  # its name before 0.3.0

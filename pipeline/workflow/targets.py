@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from pipeline.core.artifacts import Product, Report, RunId, Table
+from pipeline.core.artifacts import Product, Report, Table
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
@@ -86,7 +86,7 @@ def unknown_target(project: Project, target: str, rules: Collection[str]) -> str
                 or unknown(paper, project.papers, target)
                 or unknown_report(project, paper, file, target)
             )
-    return former_name(project, target)
+    return None
 
 
 def unknown_word(project: Project, target: str, rules: Collection[str]) -> str | None:
@@ -165,16 +165,6 @@ def scale_with_tables(project: Project, paper: str) -> str:
     """Return the current scale, or the first one with tables of a paper if only others have some."""
     others = [] if project.tables_here(paper) else scales_of(project, paper)
     return others[0] if others else project.config.scale
-
-
-def former_name(project: Project, target: str) -> str | None:
-    """Return the current path of a file in a run folder named without content digits; None for other targets."""
-    try:
-        paper, system, dataset, seed, *rest = PurePosixPath(target).relative_to(project.layout.runs).parts
-        folder = project.layout.run(RunId.of(f"{paper}/{system}/{dataset}/{seed}"))
-    except (ValueError, KeyError, UserError):
-        return None
-    return f"{target}: the name of the run's folder now ends in digits of its content: {folder.joinpath(*rest)}"
 
 
 def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:

@@ -85,12 +85,6 @@ def test_a_failure_is_recorded_and_the_others_are_made(maker, error):
     assert path.exists() and not part_of(path).exists()
 
 
-def test_unfinished_manifest_of_an_older_version_is_removed(maker):
-    old = touch(maker.run / "final/outputs.part.json", "{}")
-    make(maker, keys_of())
-    assert not old.exists()
-
-
 def test_a_process_killed_between_two_outputs_loses_none(maker):
     maker.broken = {NAMES[3]: KeyboardInterrupt()}
     with pytest.raises(KeyboardInterrupt):
