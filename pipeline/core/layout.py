@@ -11,6 +11,8 @@ from pathlib import Path
 from pipeline.core import artifacts as products
 
 RESULTS = Path("results")
+SITE = RESULTS / "site/index.html"
+"""The first page of the site, which covers all scales."""
 RUN_FILE, DONE_FILE, STATE_FILE, LOCK_FILE = "run.yaml", "done.json", "state.jsonl", "run.lock"
 COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples.jsonl"
 TELEMETRY_FILES, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"

@@ -9,6 +9,7 @@ from typing import Any, cast
 from pipeline.config import RunSpec
 from pipeline.core import artifacts
 from pipeline.core.errors import UserError
+from pipeline.core.layout import SITE
 from pipeline.models.settings import BatchShape, Reads
 from pipeline.papers.project import Project
 from pipeline.training.specification import run_flops
@@ -158,7 +159,7 @@ class RuleFunctions:
             for report in every
         }
         made |= {tops[1] / path.name: endings for path, endings in made.items() if path.parent == tops[0]}
-        made[tops[1] / "site/index"] = "html"
+        made[SITE.with_suffix("")] = "html"
         known = "|".join(rf"{re.escape(str(path))}\.(?:{endings})" for path, endings in made.items())
         word = r"[^/.]+(?:\.(?:csv|md|svg|png|html))?"
         return rf"(?!(?:{known})$)(?:results/.+|{word}|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import count_of
-from pipeline.core.layout import RESULTS
+from pipeline.core.layout import RESULTS, SITE
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import own_files, register_driver, unregister_driver
 from pipeline.workflow.failures import was_taken_over
@@ -23,7 +23,6 @@ REPORTS = ("table", "layer_table", "figure", "claims", "view", "site")
 """Rules whose outputs lie in results/."""
 FETCHING = {"download", "features"}
 """Rules that read files which the user must have or fetch."""
-SITE = "results/site/index.html"
 BEGUN = time.time()
 
 
@@ -55,7 +54,7 @@ def before_first_job(
         UserError: Another process makes one of the files, or data is unavailable.
     """
     planned = list(jobs)
-    if makes := {path for job in planned for path in job.makes} - {SITE}:
+    if makes := {path for job in planned for path in job.makes} - {str(SITE)}:
         register_driver(makes)  # the site covers all scales, so several drivers make it
     require_writable(rules.layout.work)
     check(rules.project, sorted({job.dataset for job in planned if job.rule in FETCHING}))

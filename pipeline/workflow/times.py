@@ -16,12 +16,11 @@ from pathlib import Path
 from pipeline.core.artifacts import Encoded, Prepared, Product, Report, manifest_of
 from pipeline.core.digests import DamagedNoteError, noted_files, read_note
 from pipeline.core.errors import count_of
-from pipeline.core.layout import RESULTS
+from pipeline.core.layout import RESULTS, SITE
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph, flatten
 
 log = logging.getLogger(__name__)
-SITE = RESULTS / "site/index.html"
 
 
 def restore_times(project: Project) -> None:
