@@ -19,7 +19,7 @@ from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import Record, read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine, TrainedRun, ValidationLine
-from pipeline.core.schema import Closed, Number, load_yaml, validate
+from pipeline.core.schema import Closed, Number, load_yaml_as
 from pipeline.metrics import metric_named
 
 Line = TypeVar("Line", bound=Record)
@@ -224,7 +224,7 @@ def load_floors(path: Path) -> Floors:
     Raises:
         UserError: A key is unknown or a value is bad.
     """
-    return validate(Floors, load_yaml(path), str(path))
+    return load_yaml_as(Floors, path)
 
 
 def below_floor(floors: Floors, metric: str, score: float) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed, load_yaml, validate
+from pipeline.core.schema import Closed, load_yaml_as
 
 LONGEST_WARNING_S = 180  # before its time limit, when a job is asked to save
 
@@ -182,7 +182,7 @@ def load_site(path: Path = SITE) -> Site:
     Raises:
         UserError: A key or value is wrong.
     """
-    return validate(Site, load_yaml(path), str(path))
+    return load_yaml_as(Site, path)
 
 
 def parse_options(options: str) -> dict[str, object]:

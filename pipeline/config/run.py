@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipeline.config.training import TrainingConfig
 from pipeline.core.layout import RUN_FILE
-from pipeline.core.schema import Closed, Seed, load_yaml, validate
+from pipeline.core.schema import Closed, Seed, load_yaml_as
 from pipeline.models.architectures import architectures
 from pipeline.models.language_model.settings import FusionConfig, LanguageModelConfig
 from pipeline.models.settings import ModelSettings
@@ -155,7 +155,7 @@ def load_run(path: Path) -> RunSpec:
     Raises:
         UserError: The file is missing, has an unknown key or a bad value.
     """
-    spec: RunSpec = validate(RunSpec, load_yaml(path), str(path))
+    spec: RunSpec = load_yaml_as(RunSpec, path)
     return spec.map_folders(lambda folder: os.path.normpath(path.parent / folder))
 
 

@@ -5,13 +5,14 @@ import re
 from collections.abc import Collection, Iterable, Set
 from functools import cache
 from itertools import chain, islice
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.core.errors import UserError, count_of, one_line, shown
 from pipeline.core.json_csv import parse
-from pipeline.core.yaml_file import load_yaml as load_yaml
+from pipeline.core.yaml_file import load_yaml
 
 LARGEST_NUMBER = 1e30
 MOST_FAULTS = 20
@@ -146,6 +147,15 @@ def validate(kind: Any, value: Any, where: str) -> Any:
         ]
         more = [f"{where}: and {count_of(len(found) - MOST_FAULTS, 'more fault')}"] if len(found) > MOST_FAULTS else []
         raise UserError("\n".join(map(one_line, lines + more))) from error
+
+
+def load_yaml_as(kind: Any, path: Path) -> Any:
+    """Return the content of a YAML file as a valid record; see `validate`.
+
+    Raises:
+        UserError: The file is missing or not YAML, or as `validate` does.
+    """
+    return validate(kind, load_yaml(path), str(path))
 
 
 def parse_json(kind: Any, text: str, where: str) -> Any:

@@ -12,7 +12,7 @@ from pipeline.analysis.training_curves import Floors, load_floors
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import MeasuredNoise
-from pipeline.core.schema import known, load_yaml, validate
+from pipeline.core.schema import known, load_yaml_as, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
 from pipeline.papers.config_file import Config
@@ -60,7 +60,7 @@ class Catalogue:
             UserError: The scale is unknown, one of its bases, or has a bad key or value.
         """
         self.known(name, self.scales.keys() - set(above), where)
-        scale: Scale = validate(Scale, load_yaml(self.scales[name]), file := str(self.scales[name]))
+        scale: Scale = load_yaml_as(Scale, file := self.scales[name])
         return scale.over(self.load_scale(scale.base, f"{file}: base", (*above, name))) if scale.base else scale
 
     known = staticmethod(known)

@@ -13,7 +13,7 @@ from pipeline.analysis.cells.cell import Row
 from pipeline.analysis.figures import AnyFigure
 from pipeline.config import DecodingSettings
 from pipeline.core.errors import UserError, one_line, shown
-from pipeline.core.schema import Closed, Count, CountOrNone, load_yaml, nearest, validate
+from pipeline.core.schema import Closed, Count, CountOrNone, load_yaml_as, nearest, validate
 from pipeline.papers.reading import Reading
 
 FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]
@@ -178,7 +178,7 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
         UserError: A key is unknown, a value is bad, or a printed table lacks a column that paper.yaml names.
     """
     path = folder / "paper.yaml"
-    paper = validate(Paper, load_yaml(path), str(path))
+    paper = load_yaml_as(Paper, path)
     printed = paper.tables | paper.layer_costs | paper.examples | paper.transcripts
     files = {name: folder / table.printed for name, table in printed.items()}
     rows = {name: read_table(file) for name, file in files.items()}

@@ -14,7 +14,8 @@ from pipeline.core.command_line import Argument
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
-from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
+from pipeline.core.schema import Closed, refuse_unread, validate
+from pipeline.core.yaml_file import load_yaml
 from pipeline.models.language_model.settings import FusionConfig
 from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.config_file import Config, parse_settings, require_work

@@ -15,7 +15,7 @@ from pipeline.cluster.resources import gres_of
 from pipeline.config import RunSpec
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed, Positive, load_yaml, validate
+from pipeline.core.schema import Closed, Positive, load_yaml_as
 
 if TYPE_CHECKING:  # imports numpy, which the Snakefile does not need
     from pipeline.planning.corpus_size import StepShape
@@ -65,7 +65,7 @@ def load_devices(path: Path) -> Devices:
     Raises:
         UserError: A key or value is wrong.
     """
-    return validate(Devices, load_yaml(path), str(path))
+    return load_yaml_as(Devices, path)
 
 
 @cache

@@ -10,8 +10,8 @@ from typing import TypeVar
 from pipeline.core.artifacts import Product, Report, Table
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.layout import RESULTS
-from pipeline.core.schema import load_yaml, unknown
-from pipeline.core.yaml_file import yaml_text
+from pipeline.core.schema import unknown
+from pipeline.core.yaml_file import load_yaml, yaml_text
 from pipeline.papers.config_file import Config, require_work
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph

@@ -15,7 +15,7 @@ from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.core.schema import load_yaml, validate
+from pipeline.core.schema import load_yaml_as
 from pipeline.core.yaml_file import LARGEST
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.content import DIGITS, run_content
@@ -88,7 +88,7 @@ def prepare_longer(run: Path, steps: int) -> Path:
     from pipeline.training.checkpoint import Checkpoints  # loads torch
     from pipeline.training.warm_start import continue_from, depends_on_length, with_length
 
-    shorter: RunSpec = validate(RunSpec, load_yaml(run / RUN_FILE), str(run / RUN_FILE))
+    shorter: RunSpec = load_yaml_as(RunSpec, run / RUN_FILE)
     require_shorter(run, shorter.training.max_steps, steps)
     spec = with_length(shorter, steps, shorter.training.patience)
     folder = longer_folder(run, spec)

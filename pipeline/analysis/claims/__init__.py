@@ -16,7 +16,7 @@ from pipeline.analysis.claims.scores import AgreementClaim, CloseClaim, GapClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
 from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.view import NamedScore, PaperView
-from pipeline.core.schema import Closed, load_yaml, unknown, validate
+from pipeline.core.schema import Closed, load_yaml_as, unknown
 
 AnyClaim = Annotated[
     AgreementClaim
@@ -128,4 +128,4 @@ def load_claims(path: Path) -> Claims:
     Raises:
         UserError: A key is unknown, a value is bad, or a score is unknown.
     """
-    return validate(Claims, load_yaml(path), str(path)) if path.exists() else Claims(claims={})
+    return load_yaml_as(Claims, path) if path.exists() else Claims(claims={})

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pipeline.core.errors import UserError, one_line, shown
-from pipeline.core.schema import Closed, load_yaml, nearest, validate
+from pipeline.core.schema import Closed, load_yaml_as, nearest, validate
+from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset.base import LicensedPackages, Source, Sources
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import (
@@ -94,7 +95,7 @@ def load_files(folder: Path) -> dict[str, Source]:
     """
     files: dict[str, Source] = {}
     for path in sorted(folder.glob("*.yaml")):
-        origin: Origin = validate(Origin, load_yaml(path), str(path))
+        origin: Origin = load_yaml_as(Origin, path)
         terms = {"licence": origin.licence, "redistributable": origin.redistributable}
         if twice := sorted(set(origin.files) & set(files)):
             raise UserError(f"{path}: files: {shown(twice[0])}: described in two files of {folder}; remove one")
