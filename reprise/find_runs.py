@@ -12,7 +12,7 @@ from pipeline.core.artifacts import DecodingArtifact, Product, RunId, Score
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
-from pipeline.core.schema import known
+from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.config_file import require_work
 from pipeline.papers.project import Project, is_project, load_project, require_project
@@ -39,14 +39,14 @@ class FoundRun:
     @property
     def decodings(self) -> Iterable[str]:
         """Return the names of the decodings of its paper."""
-        known(self.spec.paper, self.project.papers, f"{self.folder / RUN_FILE}: paper")
+        require_known(self.spec.paper, self.project.papers, f"{self.folder / RUN_FILE}: paper")
         return self.project.papers[self.spec.paper].decodings
 
     @property
     def dataset(self) -> AnyDataset:
         """Return the dataset that it was trained on."""
         records = self.project.dataset_records
-        known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
+        require_known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
         return records[self.spec.dataset]
 
     @property
@@ -174,8 +174,8 @@ def resolve_run(project: Project, name: str) -> RunId:
         archive = "; for a packed model, first `reprise unpack`" if name.endswith(".tar") else ""
         example = "such as attention/base/wmt14-en-de/1"
         raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, {example}{archive}")
-    known(paper, project.papers, f"{name}: no such folder; paper")
-    known(system, project.papers[paper].systems, f"{name}: systems of {paper}")
+    require_known(paper, project.papers, f"{name}: no such folder; paper")
+    require_known(system, project.papers[paper].systems, f"{name}: systems of {paper}")
     number = seed.removeprefix("seed") or str(project.config.seed_list[0])
     if not number.isdecimal():
         raise UserError(f"{name}: the seed is a number, got {seed!r}")
@@ -190,7 +190,7 @@ def resolve_run(project: Project, name: str) -> RunId:
             return runs[dataset]
         reported = {run.dataset for run in reported_runs(project, paper, system)}
         usual = [name for name, run in runs.items() if run.dataset in reported]
-        known(dataset, usual or runs, f"{name}: datasets of {system} at scale {project.config.scale}")
+        require_known(dataset, usual or runs, f"{name}: datasets of {system} at scale {project.config.scale}")
     trained = {name: run for name, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
         raise_not_trained(project, name, paper, system, int(number))

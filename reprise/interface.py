@@ -18,6 +18,7 @@ from pandas import DataFrame, Series, to_numeric
 
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.core.errors import count_of
+from pipeline.core.schema import require_known
 from pipeline.papers.project import Project
 from pipeline.report.claims import results_in_words, row_of
 from pipeline.report.filled_table import UNFINISHED, fill
@@ -68,7 +69,7 @@ def claims(paper: str, **settings: Any) -> DataFrame:
         settings: Keys that replace those of config.yaml.
     """
     project = find_project(settings)
-    project.known(paper, project.papers, "paper")
+    require_known(paper, project.papers, "paper")
     return with_numbers(warn_of_missing(project, paper, DataFrame(claim_rows(project, paper))))
 
 

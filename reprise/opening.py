@@ -13,7 +13,7 @@ from pipeline.core.digests import recording_digests
 from pipeline.core.errors import UserError
 from pipeline.core.layout import WEIGHTS_FILE, path_in_run
 from pipeline.core.records.outputs import Tuned as TunedWeights
-from pipeline.core.schema import known, refuse_unread, unknown, validate
+from pipeline.core.schema import refuse_unread, require_known, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
@@ -121,7 +121,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     """
     spec, project = found.spec, found.project
     asked, changes = split_decoding(text)
-    known(name := asked or usual_decoding(found), found.decodings, "--decoding")
+    require_known(name := asked or usual_decoding(found), found.decodings, "--decoding")
     config = change_decoding(project.decoding(spec.paper, spec.system, name), changes)
     final = found.folder / WEIGHTS_FILE
     if config.tuned:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import WRITTEN_FILES, atomic_write
 from pipeline.core.records.outputs import MetricValue
+from pipeline.core.schema import require_known
 from pipeline.core.yaml_file import yaml_text
 from pipeline.data.languages import base_language
 from pipeline.papers.project import Project
@@ -80,7 +81,7 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
     folder = project.root / "workflow/papers" / name
     if folder.exists():
         raise UserError(f"{folder}: already exists; choose another name")
-    project.known(dataset, {*project.datasets, *project.scale.datasets}, "--dataset")
+    require_known(dataset, {*project.datasets, *project.scale.datasets}, "--dataset")
     form = project.dataset_records[project.stand_in(dataset)].form
     if form not in BASES:
         raise UserError(f"--dataset {dataset}: is of form {form}; name one of form {', '.join(BASES)}")

@@ -80,7 +80,7 @@ Width = Annotated[int, Field(ge=1, le=2**17)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-def known(name: Any, names: Iterable[str], where: str) -> None:
+def require_known(name: Any, names: Iterable[str], where: str) -> None:
     """Check that the `name` at `where`, file and key, is one of `names`.
 
     Raises:

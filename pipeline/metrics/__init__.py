@@ -19,7 +19,7 @@ from pipeline.core.disk import read_with_retries
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
-from pipeline.core.schema import known
+from pipeline.core.schema import require_known
 from pipeline.metrics import bleu, brackets, error_rates, phenomena
 from pipeline.metrics.metric import Comparison, Metric, MetricInputs, bootstrap_interval, paired_bootstrap
 
@@ -39,7 +39,7 @@ def metric_named(name: str) -> Metric[Any]:
     Raises:
         UserError: There is none; the message lists all names and the nearest one.
     """
-    known(name, metric_names(), "metric")
+    require_known(name, metric_names(), "metric")
     return METRICS[name]
 
 
@@ -99,7 +99,7 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
     bases = []
     for path in (a, b):
         score = ScoreFile.read(path)
-        known(name, score.metrics, f"{path}: metric")
+        require_known(name, score.metrics, f"{path}: metric")
         bases.append(score.basis(name))
     for what, ours, theirs in zip(("test set", "digest of the references", "signature"), *bases, strict=True):
         if ours != theirs:

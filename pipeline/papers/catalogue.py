@@ -12,7 +12,7 @@ from pipeline.analysis.training_curves import Floors, load_floors
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import MeasuredNoise
-from pipeline.core.schema import known, load_yaml_as, validate
+from pipeline.core.schema import load_yaml_as, require_known, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
 from pipeline.papers.config_file import Config
@@ -40,7 +40,7 @@ class Catalogue:
             if (folder / "paper.yaml").exists():
                 self.papers[folder.name], self.printed[folder.name] = load_paper(folder)
                 self.claims[folder.name] = load_claims(folder / "claims.yaml")
-        self.known(self.config.paper, self.papers, "config.yaml: paper")
+        require_known(self.config.paper, self.papers, "config.yaml: paper")
         self.scale: Scale = self.load_scale(self.config.scale)
 
     @cached_property
@@ -59,11 +59,9 @@ class Catalogue:
         Raises:
             UserError: The scale is unknown, one of its bases, or has a bad key or value.
         """
-        self.known(name, self.scales.keys() - set(above), where)
+        require_known(name, self.scales.keys() - set(above), where)
         scale: Scale = load_yaml_as(Scale, file := self.scales[name])
         return scale.over(self.load_scale(scale.base, f"{file}: base", (*above, name))) if scale.base else scale
-
-    known = staticmethod(known)
 
     @cached_property
     def datasets(self) -> dict[str, Path]:
@@ -91,12 +89,12 @@ class Catalogue:
             UserError: A dataset is unknown.
         """
         where = f"workflow/scales/{self.config.scale}.yaml: datasets"
-        self.known(dataset, {*self.scale.datasets, *self.datasets}, where)
+        require_known(dataset, {*self.scale.datasets, *self.datasets}, where)
         name = self.scale.datasets.get(dataset, dataset)
-        self.known(name, self.datasets, f"{where}.{dataset}")
+        require_known(name, self.datasets, f"{where}.{dataset}")
         record = self.dataset_records.get(name)  # a faulty record raises its error where it is used
         if isinstance(record, LicensedPackages) and record.otherwise and set(record.packages) - set(self.licensed):
-            self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
+            require_known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
             return record.otherwise
         return name
 
@@ -132,7 +130,7 @@ class Catalogue:
 
     def corpus_content(self, dataset: str) -> str:
         """Return the content hash that ends the name of a dataset's corpus folder."""
-        self.known(dataset, self.datasets, "workflow/datasets")
+        require_known(dataset, self.datasets, "workflow/datasets")
         return self.corpus_contents.of(self.dataset_records[dataset])
 
     @property
@@ -153,8 +151,8 @@ class Catalogue:
         owner, _, name = reference.rpartition("/")
         owner = owner or paper
         where = f"workflow/papers/{paper}: system {reference!r}"
-        self.known(owner, self.papers, where)
-        self.known(name, self.papers[owner].systems, where)
+        require_known(owner, self.papers, where)
+        require_known(name, self.papers[owner].systems, where)
         return owner, name
 
     def system_entry(self, paper: str, reference: str) -> SystemEntry:
@@ -204,9 +202,9 @@ class Catalogue:
         Raises:
             UserError: There is no such paper or entry.
         """
-        self.known(paper, self.papers, "--paper")
+        require_known(paper, self.papers, "--paper")
         entries = getattr(self.papers[paper], section)
-        self.known(name, entries, f"workflow/papers/{paper}/paper.yaml: {section}")
+        require_known(name, entries, f"workflow/papers/{paper}/paper.yaml: {section}")
         return entries[name]
 
     def tables_here(self, paper: str) -> list[str]:
@@ -254,9 +252,9 @@ def _decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dic
         where = f"workflow/papers/{owner}/paper.yaml: decodings"
         other, _, reference = reference.rpartition("/")
         owner = other or owner
-        known(owner, papers, where)
+        require_known(owner, papers, where)
         named = papers[owner].decodings
-        known(reference, named, where)
+        require_known(reference, named, where)
         if (owner, reference) in chain:
             raise UserError(f"{where}: the bases of {owner}/{reference} form a cycle")
         chain[owner, reference] = named[reference]

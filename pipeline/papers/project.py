@@ -14,7 +14,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
-from pipeline.core.schema import Closed, refuse_unread, validate
+from pipeline.core.schema import Closed, refuse_unread, require_known, validate
 from pipeline.core.yaml_file import load_yaml
 from pipeline.models.language_model.settings import FusionConfig
 from pipeline.papers.catalogue import Catalogue, paper_decoding
@@ -265,5 +265,5 @@ class ProjectOptions:
         project = load_project(self.root, parse_settings(self.settings))
         require_work(project.config, project.root)
         for paper in papers:
-            project.known(paper, project.papers, "--paper")
+            require_known(paper, project.papers, "--paper")
         return project

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline.analysis.reference_types import NewName, SystemName
 from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed, known
+from pipeline.core.schema import Closed, require_known
 
 if TYPE_CHECKING:
     from pipeline.papers.project import Project
@@ -91,6 +91,6 @@ def check_readings(project: "Project", paper: str) -> None:
     tried = {choice for system in record.systems for choice in system_readings(project, paper, system).items()}
     for name, reading in record.readings.items():
         where = f"workflow/papers/{paper}/paper.yaml: readings.{name}"
-        known(reading.default, reading.choices, f"{where}.default")
+        require_known(reading.default, reading.choices, f"{where}.default")
         if missing := [choice for choice in reading.choices if (name, choice) not in tried]:
             raise UserError(f"{where}.choices.{missing[0]}: no system has its settings")

@@ -8,6 +8,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError, count_of
+from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
@@ -51,7 +52,7 @@ def check_data(
     """
     loaded = project.load(paper)
     for name in dataset:
-        loaded.known(name, loaded.datasets, "--dataset")
+        require_known(name, loaded.datasets, "--dataset")
     for warning in loaded.partly_licensed():
         log.warning("%s", warning)
     graph = Graph(loaded)
@@ -93,7 +94,7 @@ def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) ->
         target = project.dataset_records[name]
         if not (isinstance(target, ReadAloudDataset) and target.gap):
             continue
-        project.known(source := target.gap.source, project.datasets, f"workflow/datasets/{name}.yaml: gap.source")
+        require_known(source := target.gap.source, project.datasets, f"workflow/datasets/{name}.yaml: gap.source")
         if any(not file.is_here for owner in (source, name) for file in files_of(project, owner, verify=False)):
             log.info("%s: can be compared with %s only when the files of both are here", name, source)
             continue

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
 from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_figure, save
-from pipeline.core.schema import known
+from pipeline.core.schema import require_known
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
@@ -35,7 +35,7 @@ def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, p
         project: The project and its settings.
     """
     loaded = project.load([paper])
-    loaded.known(table, loaded.papers[paper].layer_costs, f"papers/{paper}: layer_costs")
+    require_known(table, loaded.papers[paper].layer_costs, f"papers/{paper}: layer_costs")
     times = LayerTimings.read(layer_times)
     printed = loaded.printed[paper][table]
     rows = [table_row(row, times) for row in printed]
@@ -90,7 +90,7 @@ def theoretical_costs(layer: str, n: int, kernel: int, window: int) -> tuple[int
         "convolutional": (1, math.ceil(math.log(n, kernel))),
         "restricted self-attention": (1, math.ceil(n / window)),
     }
-    known(layer, found, "layer type")
+    require_known(layer, found, "layer type")
     return found[layer]
 
 

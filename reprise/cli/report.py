@@ -8,7 +8,7 @@ from pipeline.core.artifacts import Encoded, Prepared
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import read_corpus
-from pipeline.core.schema import known
+from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.data.text.checks import comparison_key
 from pipeline.papers.config_file import parse_settings
@@ -32,7 +32,7 @@ def print_report(dataset: str, *, settings: Settings = ()) -> None:
         settings: Override a key of config.yaml. May be given several times.
     """
     project = find_project(parse_settings(settings))
-    known(dataset, project.datasets, "DATASET")
+    require_known(dataset, project.datasets, "DATASET")
     for line in report(project, project.dataset_records[dataset]):
         print(line)
 

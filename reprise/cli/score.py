@@ -14,7 +14,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.outputs import ScoreFile
-from pipeline.core.schema import known
+from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset
 from pipeline.metrics import compare_scores
 from pipeline.papers.config_file import parse_settings
@@ -84,7 +84,7 @@ def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | 
         UserError: The split or decoding is unknown, or the run is a language model.
     """
     dataset, corpus = found.dataset, Path(found.spec.corpus)
-    known(split, dataset.split_names, f"--split of {found.spec.dataset}")
+    require_known(split, dataset.split_names, f"--split of {found.spec.dataset}")
     chosen = decoding_of(found, decoding)
     tokens, text, scores = (folder / name for name in ("out.tok", "out.txt", "score.json"))
     settings = chosen.config.model_dump_json()
@@ -202,8 +202,8 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     Raises:
         UserError: The run is not scored by this metric on this split.
     """
-    known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
-    known(usual := decoding or usual_decoding(found), found.decodings, "--decoding")
+    require_known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
+    require_known(usual := decoding or usual_decoding(found), found.decodings, "--decoding")
     measure = measure_of(metric)
     scored_on = found.project.scored_apart(found.spec.dataset, measure)
     for name in [usual, *(() if decoding else found.decodings)]:

@@ -18,7 +18,7 @@ from rich.text import Text
 from pipeline.core.artifacts import Calibration, Product, RunId, Trained
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.json_csv import finite
-from pipeline.core.schema import known
+from pipeline.core.schema import require_known
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
 from pipeline.workflow.campaign import Campaign, Watch, is_made
@@ -66,7 +66,7 @@ def status(
     """
     project = find_project(parse_settings(settings))
     for paper in papers:
-        known(paper, project.papers, "PAPER")
+        require_known(paper, project.papers, "PAPER")
     named = [*papers] or list(project.papers)
     graph = Graph(project)
     watcher, requested = Watch(project, graph.readable(named)), graph.readable([*papers] or project.reproduced)
