@@ -6,6 +6,7 @@ corpora that are only scored on, down to the raw data.
 
 import logging
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from pipeline.core import artifacts as products
 from pipeline.core.errors import UserError
@@ -47,6 +48,16 @@ class Graph:
                 [products.Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
             )
         return found
+
+    @cached_property
+    def on_request(self) -> list[products.Table]:
+        """List the tables of this scale that are made only if their files are asked for."""
+        return [
+            products.Table(paper, name)
+            for paper, record in self.project.papers.items()
+            for name in self.project.tables_here(paper)
+            if record.tables[name].on_request
+        ]
 
     def readable(self, papers: Iterable[str]) -> list[products.Report]:
         """Return the reports of some papers that read no faulty dataset file; faults are logged."""

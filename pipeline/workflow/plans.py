@@ -45,7 +45,7 @@ class Plans:
         that, no other report may wait for this data, nor may another table on request.
         """
         usual = self.by_manifest(self.graph.reports(self.project.papers))
-        requested = [self.by_manifest([table]) for table in self.on_request]
+        requested = [self.by_manifest([table]) for table in self.graph.on_request]
         found = {manifest: [*made] for manifest, made in usual.items()}
         for made in requested:
             for manifest, products_of_table in made.items():
@@ -67,16 +67,6 @@ class Plans:
             if manifest is not product and isinstance(product, products.RunArtifact):
                 found.setdefault(manifest, []).append(product)
         return found
-
-    @cached_property
-    def on_request(self) -> list[products.Table]:
-        """List the tables of this scale that are made only if their files are asked for."""
-        return [
-            products.Table(paper, name)
-            for paper, record in self.project.papers.items()
-            for name in self.project.tables_here(paper)
-            if record.tables[name].on_request
-        ]
 
     def data_of(self, made: Iterable[products.Product]) -> set[str]:
         """Return the datasets that products are made from."""
@@ -167,7 +157,7 @@ class Plans:
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report needs this decoding of this run")
         read = chain.from_iterable(flatten(self.graph.inputs(product)) for product in made)
-        if product in self.on_request:  # so that missing data is reported before anything runs
+        if product in self.graph.on_request:  # so that missing data is reported before anything runs
             read = chain(read, map(products.Encoded, sorted(self.data_of([product]))))
         declared = dict.fromkeys(map(products.manifest_of, read))
         return [self.layout.path(other) for other in declared if other != product]

@@ -151,7 +151,7 @@ class RuleFunctions:
         They are unknown names, unknown results, and runs in folders with an outdated digest.
         """
         tops = self.layout.results / self.project.config.paper, self.layout.results.parent
-        every = [*self.graph.reports(self.project.papers), *self.plans.on_request]
+        every = [*self.graph.reports(self.project.papers), *self.graph.on_request]
         made = {
             self.layout.path(report).with_suffix(""): "csv|md|svg|png"
             if isinstance(report, artifacts.Figure | artifacts.LayerTable)

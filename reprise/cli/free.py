@@ -22,7 +22,6 @@ from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
-from pipeline.workflow.plans import Plans
 from pipeline.workflow.runs import is_locked
 from reprise.find_runs import unchecked_scales
 from reprise.training_files import is_read_by_training_alone
@@ -113,7 +112,7 @@ def remove_empty(folder: Path) -> None:
 def unneeded(graph: Graph) -> Iterator[Unneeded]:
     """Yield the files that finished work of the configured scale no longer needs."""
     project = graph.project
-    products, on_request = graph.closure(graph.reports(project.papers)), graph.closure(Plans(graph).on_request)
+    products, on_request = graph.closure(graph.reports(project.papers)), graph.closure(graph.on_request)
     for run, needed in products_by_run(products, on_request).items():
         yield from old_checkpoints(project.layout.run(run), [project.layout.path(product) for product in needed])
     yield from old_runs(project)
@@ -149,7 +148,7 @@ def reports_by_folder(graph: Graph) -> dict[Path, list[str]]:
     """Return the reports that depend on each run or corpus, by its folder."""
     layout = graph.project.layout
     found: dict[Path, list[str]] = {}
-    for report in [*graph.reports(graph.project.papers), *Plans(graph).on_request]:
+    for report in [*graph.reports(graph.project.papers), *graph.on_request]:
         name = str(layout.path(report).relative_to(layout.results))
         products = graph.closure([report])
         folders = [layout.run(product.run) for product in products if isinstance(product, RunArtifact)]

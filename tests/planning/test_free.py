@@ -10,7 +10,6 @@ from real_project import project_at
 from pipeline.core.artifacts import Averaged, Claims, Encoded, Prepared, RunArtifact, RunId, Trained
 from pipeline.core.digests import ROOT, sha256_file, write_note
 from pipeline.workflow.graph import Graph
-from pipeline.workflow.plans import Plans
 from reprise.__main__ import main
 from reprise.cli.free import unneeded
 from reprise.product_checks import Inspection
@@ -228,7 +227,7 @@ def on_request(work):
     """Return products of runs: of the usual reports, and of tables on request alone."""
     graph = Graph(project_at(work, scale="small"))
     usual = set(graph.closure(graph.reports(graph.project.papers)))
-    tables = {*Plans(graph).on_request}
+    tables = {*graph.on_request}
     return [
         {product for product in products if isinstance(product, RunArtifact)}
         for products in (usual, {*graph.closure(tables)} - usual)

@@ -18,7 +18,7 @@ def plans(request) -> Plans:
 
 
 def wanted(plans: Plans) -> list[RunArtifact]:
-    reports = [*plans.graph.reports(plans.project.papers), *plans.on_request]
+    reports = [*plans.graph.reports(plans.project.papers), *plans.graph.on_request]
     products = plans.graph.closure(plans.graph.without_faults(reports))
     return [product for product in products if isinstance(product, RunArtifact) and not isinstance(product, Trained)]
 
@@ -71,7 +71,7 @@ def test_a_table_on_request_holds_up_no_other_report(tmp_path):
     plans = Plans(Graph(real_project({"scale": "small", "licensed": {}, "work": str(tmp_path)})))
     closures = [
         {manifest_of(product): product for product in plans.graph.closure(reports) if isinstance(product, RunArtifact)}
-        for reports in (plans.graph.reports(plans.project.papers), plans.on_request)
+        for reports in (plans.graph.reports(plans.project.papers), plans.graph.on_request)
     ]
     shared, alone = closures[1].keys() & closures[0].keys(), closures[1].keys() - closures[0].keys()
     official = "an4-official"
