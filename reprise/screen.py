@@ -13,7 +13,7 @@ from rich.text import Text
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import first_line
-from pipeline.workflow.runs import RunState, remedy_of
+from pipeline.workflow.runs import Progress, RunState, remedy_of
 
 COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
 SHOWN = 12
@@ -80,11 +80,18 @@ def running(campaign: Campaign) -> RenderableType | None:
             Text(run.run.folder, style=COLOURS["running"]),
             f"{run.step:,}/{run.steps:,}",
             clock(progress.seconds_left) if progress else "",
-            f"{progress.perplexity:.2f}" if progress else "starting",
+            perplexity_of(progress),
             f"{progress.tokens_per_s:,.0f}" if progress else "",
             Text(f"job {run.job} {run.why}" if run.job else run.why, style="yellow" if run.why else ""),
         )
     return Group(rows, *more(found))
+
+
+def perplexity_of(progress: Progress | None) -> str:
+    """Return the last perplexity; empty if all steps since the line before were skipped."""
+    if progress is None:
+        return "starting"
+    return "" if progress.perplexity is None else f"{progress.perplexity:.2f}"
 
 
 def waiting(campaign: Campaign) -> RenderableType | None:

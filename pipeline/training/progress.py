@@ -10,6 +10,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,36 @@ def step_of(line: bytes, where: str) -> int:
         raise UserError(f"{where}: not a JSON record with a `step` ({error}); fix or remove the line") from error
 
 
+@dataclass
+class Interval:
+    """The steps since the last progress line.
+
+    Attributes:
+        sums: Loss of those that were not skipped.
+        gradient_norm: Norm of the gradient of the last one of these.
+        tokens: Target tokens of all steps.
+        skipped: Number of skipped steps.
+    """
+
+    sums: Sums = field(default_factory=Sums)
+    gradient_norm: float | None = None
+    tokens: int = 0
+    skipped: int = 0
+
+    def add(self, sums: Sums, gradient_norm: float | None) -> None:
+        """Add a step; a skipped one has no `gradient_norm`."""
+        self.tokens += sums.tokens
+        if gradient_norm is None:
+            self.skipped += 1
+        else:
+            self.sums.add(sums)
+            self.gradient_norm = gradient_norm
+
+    def losses(self) -> dict[str, Any]:
+        """Return the means per token by field of a progress line; None if all steps were skipped."""
+        return dict(self.sums.per_token() if self.sums.tokens else dict.fromkeys(records.TrainingLoss.model_fields))
+
+
 class Progress:
     """Counter of training steps that reports them; silent on all processes but the first.
 
@@ -90,21 +121,21 @@ class Progress:
         self.lines = JsonLines(Path(run_folder) / PROGRESS_FILE)
         self.events = EventFile(run_folder, first) if tensorboard and not silent else None
         self.started = self.line_at = time.perf_counter()
-        self.sums, self.waited_s, self.reported = Sums(), 0.0, False
+        self.interval, self.waited_s, self.reported = Interval(), 0.0, False
         if not silent:
             self.lines.rewind(first)
 
-    def count(self, step: int, sums: Sums, lr: float, gradient_norm: float, waited_s: float) -> None:
+    def count(self, step: int, sums: Sums, lr: float, gradient_norm: float | None, waited_s: float) -> None:
         """Count a training step, and report at a share of all steps and if the last report is `LINE_EVERY_S` ago.
 
         Args:
             step: Steps done, this one included.
             sums: Loss of this step.
             lr: Its learning rate.
-            gradient_norm: Norm of its gradient before clipping.
+            gradient_norm: Norm of its gradient before clipping; None if the step was skipped.
             waited_s: Seconds spent waiting for batches since the start.
         """
-        self.sums.add(sums)
+        self.interval.add(sums, gradient_norm)
         now = time.perf_counter()
         is_due = step % max(1, self.end // LEAST_LINES) == 0 or step == self.end or now - self.line_at >= LINE_EVERY_S
         if self.silent or (self.reported and not is_due):
@@ -114,16 +145,17 @@ class Progress:
         record = records.ProgressLine(
             step=step,
             max_steps=self.end,
-            **dict(self.sums.per_token()),
+            **self.interval.losses(),
             lr=lr,
-            gradient_norm=gradient_norm,
-            tokens_per_s=self.sums.tokens / seconds,
+            gradient_norm=self.interval.gradient_norm,
+            skipped=self.interval.skipped,
+            tokens_per_s=self.interval.tokens / seconds,
             loader_share=(waited_s - self.waited_s) / seconds,
             seconds_left=per_step * (self.end - step),
         )
         log.info(progress_line(self.name, record))
         self.write(record)
-        self.sums, self.waited_s, self.line_at, self.reported = Sums(), waited_s, now, True
+        self.interval, self.waited_s, self.line_at, self.reported = Interval(), waited_s, now, True
 
     def validated(self, state: TrainingState) -> None:
         """Report a validation: `train` is the mean since the last validation, `fit` is measured without dropout."""
@@ -154,9 +186,11 @@ class Progress:
 
 def progress_line(name: str, record: records.ProgressLine) -> str:
     """Return a progress record as a log line."""
+    parts = [] if record.perplexity is None else [f"loss {record.loss_per_token:.3f}  ppl {record.perplexity:.2f}"]
+    parts += [f"{record.skipped} skipped"] if record.skipped else []
     return (
-        f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "
-        f"ppl {record.perplexity:.2f}  lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "
+        f"{name}  step {record.step}/{record.max_steps}  {'  '.join(parts)}  "
+        f"lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "
         f"waited {100 * record.loader_share:.0f} %  {clock(record.seconds_left)} left"
     )
 
@@ -206,7 +240,8 @@ def scalars(record: records.AnyProgress) -> dict[str, float]:
     match record:
         case records.ProgressLine():
             left_out = {"event", "step", "max_steps", "seconds_left"}
-            return {f"updates/{name}": value for name, value in record.model_dump(exclude=left_out).items()}
+            found = record.model_dump(exclude=left_out, exclude_none=True)
+            return {f"updates/{name}": value for name, value in found.items()}
         case records.ValidationLine():
             losses = {"dev": record.dev} | ({"fit": record.fit} if record.fit else {})
             return {f"{name}/nll_per_token": loss.nll_per_token for name, loss in losses.items()}

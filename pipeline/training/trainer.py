@@ -118,7 +118,8 @@ class Trainer:
         (step, prepared, scalars, rate), self.pending_step = self.pending_step, None
         loss, nll, flops, stopping, norm = scalars.values
         sums, fault = Sums(loss, nll, prepared.tokens), None
-        if math.isfinite(loss) and math.isfinite(norm):
+        is_finite = math.isfinite(loss) and math.isfinite(norm)
+        if is_finite:
             self.state.skipped_in_a_row = 0
             self.state.since_validation.add(sums)
         else:
@@ -127,7 +128,7 @@ class Trainer:
         if stopping and self.stop_step is None:
             self.stop_step = step
         self.cost.count(sums.tokens, flops)
-        self.progress.count(step + 1, sums, rate, norm, self.prefetcher.waited_s)
+        self.progress.count(step + 1, sums, rate, norm if is_finite else None, self.prefetcher.waited_s)
         return fault
 
     @property

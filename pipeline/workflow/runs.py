@@ -14,7 +14,7 @@ from pipeline.cluster.queue import WAITING, QueuedJob
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.config import RunSpec, load_run, sibling_runs
 from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, RunId, Trained
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import tail
 from pipeline.core.layout import COST_FILE, DONE_FILE, LOCK_FILE, PROGRESS_FILE, RUN_FILE
 from pipeline.core.records.record import parse_record
@@ -37,7 +37,8 @@ class Progress:
 
     Attributes:
         step: Step of the line.
-        perplexity: Training perplexity.
+        perplexity: Training perplexity; None if all its steps were skipped.
+        skipped: Steps that were skipped since the line before.
         tokens_per_s: Throughput in target tokens.
         loader_share: Fraction of the time spent waiting for batches.
         seconds_left: Estimate of the training, minus the time since the line.
@@ -45,7 +46,8 @@ class Progress:
     """
 
     step: int
-    perplexity: float
+    perplexity: float | None
+    skipped: int
     tokens_per_s: float
     loader_share: float
     seconds_left: float
@@ -131,6 +133,9 @@ def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
     """Return what is wrong with a running training, by its last `progress` line, and the remedy; or empty texts."""
     if progress.silent_s > SILENT_S:
         return f"has logged nothing for {progress.silent_s / 60:.0f} minutes", f"check {folder / 'logs/train.log'}"
+    if progress.skipped:
+        why = f"skipped {count_of(progress.skipped, 'step')}, as their loss or gradient was not finite"
+        return why, f"if this lasts, lower training.lr_factor or lr; {folder / 'logs/train.log'} names their lines"
     if progress.loader_share > STARVED and progress.step > 1:  # every training waits for its first batch
         remedy = "other work may take its cores, or its disk is slow: give it more cores, or the corpus a faster disk"
         return f"waits for its batches {100 * progress.loader_share:.0f} % of the time", remedy
@@ -167,7 +172,7 @@ def read_progress(folder: Path) -> Progress | None:
         return None
     silent = max(0.0, time.time() - path.stat().st_mtime)
     left = max(0.0, found.seconds_left - silent)
-    return Progress(found.step, found.perplexity, found.tokens_per_s, found.loader_share, left, silent)
+    return Progress(found.step, found.perplexity, found.skipped, found.tokens_per_s, found.loader_share, left, silent)
 
 
 def last_lines(path: Path) -> list[AnyProgress]:

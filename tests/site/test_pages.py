@@ -14,6 +14,7 @@ import made_site
 import pytest
 from copied_project import ROOT, call, copy_project, jobs, require
 from fabricated import (
+    append,
     bleu_statistics,
     folder_of,
     perplexity_statistics,
@@ -23,6 +24,7 @@ from fabricated import (
     write_training,
 )
 from lxml import html
+from made_records import progress_line
 from made_site import make_results, sentences
 from real_project import real_project
 
@@ -38,7 +40,7 @@ from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, wo
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
 from pipeline.report.site.papers import caption, common_titles, figure
-from pipeline.report.site.runs import write_run
+from pipeline.report.site.runs import training_charts, write_run
 from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
 from pipeline.stages import parse
@@ -299,6 +301,16 @@ def test_line_is_interrupted_at_numbers_that_are_not_finite():
     rows = [{"x": step, "y": loss, "series": "a"} for step, loss in enumerate((1.0, math.inf, 2.0, math.nan, 3.0, 3.0))]
     (line,) = curves(rows, "y", "Loss").series
     assert line.path.count("M") == 3 and line.path.count("L") == 1 and len(line.points) == 4
+
+
+def test_curves_are_interrupted_where_all_steps_were_skipped(project):
+    run = project.runs_of("weighted", "A", "wmt14-en-de")[0]
+    (folder := folder_of(project, run)).mkdir(parents=True)
+    skipped = progress_line(3, loss_per_token=None, nll_per_token=None, perplexity=None, gradient_norm=None, skipped=9)
+    append(folder, [progress_line(1), progress_line(2), skipped, progress_line(4), progress_line(5)])
+    drawn = {chart.title: chart.series[0].path for chart in training_charts(Some(project=project), run)}
+    parts = {title: re.sub("[^ML]", "", path) for title, path in drawn.items()}
+    assert parts["Loss"] == parts["Gradient norm"] == "MLML" and parts["Learning rate"] == "MLLLL"
 
 
 def test_chart_of_groups_names_each_line_once_in_words():

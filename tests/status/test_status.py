@@ -165,6 +165,10 @@ def test_differing_settings_are_counted_and_others_ignored(project, runs, change
     assert why.endswith(end) if end else why == ""
 
 
+SKIPPED = dict.fromkeys(("loss_per_token", "nll_per_token", "perplexity", "gradient_norm"))
+"""Fields of a progress line that are null if all steps were skipped."""
+
+
 def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
     slow, well = (folder_of(project, run) for run in runs[:2])
     append(slow, [progress_line(17, loader_share=0.353)])
@@ -173,6 +177,16 @@ def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
         found = states(project)
     assert found[runs[0]].why == "waits for its batches 35 % of the time" and "cores" in found[runs[0]].remedy
     assert (found[runs[1]].why, found[runs[1]].remedy) == ("", "")
+
+
+@pytest.mark.parametrize(("values", "shown"), [({}, "1:01:40 7.39 1,234"), (SKIPPED, "1:01:40 1,234")])
+def test_skipped_steps_of_a_running_training_are_counted(project, runs, capsys, values, shown):
+    folder = folder_of(project, runs[0])
+    append(folder, [progress_line(17, skipped=3, **values)])
+    with held(folder):
+        state, said = states(project)[runs[0]], screen(project, capsys)
+    assert state.why == "skipped 3 steps, as their loss or gradient was not finite" and "train.log" in state.remedy
+    assert shown in said
 
 
 def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):

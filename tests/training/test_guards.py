@@ -54,6 +54,9 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(train, monkeypatch
     assert done["skipped_updates"] == 3
     assert math.isfinite(done["dev"]["perplexity"])
     assert math.isfinite(done["train"]["loss_per_token"])
+    lines = [line for line in json_lines(run / "progress.jsonl") if line["event"] == "progress"]
+    assert {line["step"]: line["skipped"] for line in lines if line["skipped"]} == {4: 1, 5: 1, 9: 1}
+    assert "NaN" not in (run / "progress.jsonl").read_text()
     said = r"in step 8 \(\d+ sequences x \d+ \+ \d+ positions; lines (.*) and (\d+) more of the training split\).*"
     named, more = re.search(rf"not finite {said}skipped, 3 so far", caplog.text).groups()
     lines = sorted(line + 1 for line in training_batches(load_run(run / "run.yaml")).sequences_of(8).tolist())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_records import MACHINE, data_loss
+from made_records import MACHINE, data_loss, progress_line as records_line
 from run_folders import json_lines
 
 from pipeline.core.errors import UserError
@@ -88,6 +88,31 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     (record,) = read_lines_as(AnyProgress, tmp_path / PROGRESS_FILE)
     assert caplog.messages == [progress_line("weighted/A seed 1", record)]
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
+
+
+def test_a_line_averages_finite_steps_and_counts_others(tmp_path, caplog):
+    """At step 1 and every fourth; a skipped step has no gradient norm, and perhaps a finite loss."""
+    caplog.set_level("INFO")
+    told, losses = Progress("toy", tmp_path, first=0, end=100), [5.0, 1.0, math.nan, 3.0, *[math.inf] * 3, 2.0]
+    for step, loss in enumerate(losses, start=1):
+        norm = step / 4 if step in (1, 2, 4) else None
+        told.count(step, Sums(7 * loss, 7 * loss, 7), 1e-3, norm, waited_s=0.0)
+    lines = json_lines(tmp_path / PROGRESS_FILE)
+    fields = ("step", "loss_per_token", "perplexity", "gradient_norm", "skipped")
+    assert [tuple(line[field] for field in fields) for line in lines] == [
+        (1, 5.0, math.exp(5), 0.25, 0),
+        (4, 2.0, math.exp(2), 1.0, 1),
+        (8, None, None, None, 4),
+    ]
+    assert all(line["tokens_per_s"] > 0 for line in lines)
+    assert "step 4/100  loss 2.000  ppl 7.39  1 skipped  lr 1.00e-03" in caplog.messages[1]
+    assert "step 8/100  4 skipped  lr 1.00e-03" in caplog.messages[2]
+
+
+def test_event_files_leave_out_what_skipped_steps_lack():
+    line = records_line(4, loss_per_token=None, nll_per_token=None, perplexity=None, gradient_norm=None, skipped=4)
+    found = progress.scalars(line)
+    assert found.keys() == {f"updates/{name}" for name in ("lr", "tokens_per_s", "loader_share", "skipped", "format")}
 
 
 def test_speed_covers_the_last_interval_and_time_left_all_steps(tmp_path, caplog, monkeypatch):

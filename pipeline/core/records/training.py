@@ -157,16 +157,17 @@ class TrainingCost(Record):
 
 
 class ProgressLine(Record):
-    """A line of `progress.jsonl`: means since the previous line."""
+    """A line of `progress.jsonl`: means since the previous line, without skipped steps; null if all were skipped."""
 
     event: Literal["progress"] = "progress"
     step: int
     max_steps: int
-    loss_per_token: float = Field(description="Nats, with label smoothing")
-    nll_per_token: float = Field(description="Nats, without label smoothing")
-    perplexity: float
+    loss_per_token: float | None = Field(description="Nats, with label smoothing")
+    nll_per_token: float | None = Field(description="Nats, without label smoothing")
+    perplexity: float | None
     lr: float
-    gradient_norm: float
+    gradient_norm: float | None = Field(description="That of the last step that was not skipped, before clipping")
+    skipped: int = Field(default=0, description="Steps that were skipped, as their loss or gradient was not finite")
     tokens_per_s: float
     loader_share: float = Field(description="Fraction of the time spent waiting for batches")
     seconds_left: float

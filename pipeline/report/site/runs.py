@@ -1,5 +1,6 @@
 """The page of a run: scores, curves, samples, decodings, settings, cost, provenance, and how to check a number."""
 
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -103,7 +104,7 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
     folder = site.project.layout.run(run)
     progress, validations = read_progress_lines(folder, ProgressLine), read_progress_lines(folder, ValidationLine)
     losses = thinned(
-        [{"x": line.step, "y": line.nll_per_token, "series": "training, with dropout"} for line in progress]
+        [{"x": line.step, "y": number(line.nll_per_token), "series": "training, with dropout"} for line in progress]
     )
     losses += [
         {"x": validation.step, "y": validation.fit.nll_per_token, "series": "training data"}
@@ -116,8 +117,13 @@ def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
     if losses:
         yield curves(losses, "nats per symbol", "Loss")
     for key, name in FOLLOWED.items() if progress else ():
-        rows = thinned([{"x": line.step, "y": getattr(line, key), "series": name} for line in progress])
+        rows = thinned([{"x": line.step, "y": number(getattr(line, key)), "series": name} for line in progress])
         yield curves(rows, "", name.capitalize())
+
+
+def number(value: float | None) -> float:
+    """Return a `value` to draw; NaN, which interrupts a line, if all steps were skipped."""
+    return math.nan if value is None else value
 
 
 def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
