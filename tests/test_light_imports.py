@@ -31,13 +31,21 @@ STEPS = [
 from pathlib import Path
 from pipeline.papers.project import load_project
 from pipeline.planning.jobs import Jobs
-jobs = Jobs(load_project(Path({str(ROOT)!r}), {{"scale": "smoke", "work": "/nowhere"}}), ["coldfusion"], None).all
-assert sum(job.flops for job in jobs) > 0
+jobs = Jobs(load_project(Path({str(ROOT)!r}), {{"scale": "smoke", "work": "/nowhere"}}), ["coldfusion"], None)
+assert sum(job.flops for job in jobs.all) > 0
 """,
         "torch",
     ),
     ("import pipeline.planning.plan, pipeline.cluster.launch, submitit", "torch"),
     ("from reprise.__main__ import main; assert main(['completion', 'bash']) == 0  # loads every command", "torch"),
+    (
+        """
+every = Jobs(jobs.project, list(jobs.project.papers), None)
+assert every.all and len(every.forecasts) > 20
+assert all(forecast.parameters for forecast in every.forecasts.values())
+""",
+        "sympy torch._dynamo",
+    ),
 ]
 """Code, run in one process in this order, and the libraries that are not imported after it."""
 TRANSLATION = [("import reprise.cli.decode", "pandas scipy matplotlib snakemake requests")]

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 Tree = Any
 """A tree of tensors: dicts, lists and tuples nested at will (`torch.utils._pytree`)."""
@@ -225,5 +226,27 @@ def count_parameters(model: nn.Module) -> int:
 
 def count_parameters_on_meta(build: Callable[[], nn.Module]) -> int:
     """Count the trainable scalars of the model that `build` makes, shared ones once, without memory for them."""
-    with torch.device("meta"):
+    with torch.device("meta"), ShapesOnly():
         return count_parameters(build())
+
+
+class ShapesOnly(TorchFunctionMode):
+    """Make a model on the meta device without torch's compiler, whose import takes a second.
+
+    On that device torch asks the compiler for the shapes of normal deviates and norms, and for most arithmetic. Models
+    compute initial values from ranges and uniform deviates, which are tensors of the CPU here, all ones for the latter.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is Tensor.normal_ or func is nn.init.normal_:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        if func is Tensor.norm:
+            return args[0].select(kwargs["dim"], 0)
+        if func is torch.rand and kwargs.get("device") is None:
+            return torch.ones(*args, device="cpu")
+        if func is torch.arange and kwargs.get("device") is None:
+            return torch.arange(*args, **kwargs | {"device": "cpu"})
+        return func(*args, **kwargs)
