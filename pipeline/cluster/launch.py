@@ -7,13 +7,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pipeline.cluster import job_process, local, slurm, state, wait
 from pipeline.cluster.queue import Queue, queue_interval
-from pipeline.cluster.resources import Positive, ResourceOptions
+from pipeline.cluster.resources import Positive, Resources
 from pipeline.core import digests, files, layout
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
@@ -27,18 +27,16 @@ What = Argument[Path](exclusive="what", required=True)
 
 
 @dataclass(frozen=True)
-class LaunchOptions(ResourceOptions):
+class LaunchOptions(Resources):
     """Options of a launcher: where the job runs, and what it asks for.
 
     Attributes:
         launcher: Where the job runs.
-        queue_interval: Minimum number of seconds between two squeue queries of all launchers together.
         trainings_per_gpu: Jobs that may share a GPU of this machine; Slurm lends GPUs by its own rules.
         alone: Share no GPU, for a stage that measures time. `gpus` then counts the jobs that could share them.
     """
 
     launcher: Literal["slurm", "local", "debug"] = "local"
-    queue_interval: float = field(default_factory=queue_interval)
     trainings_per_gpu: Positive = 1
     alone: bool = False
 
@@ -120,7 +118,7 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
     if has_nothing_to_do is None:
         return False
     if options.launcher == "slurm" and beside:
-        wait_for_training(beside, Queue(options.queue_interval), lambda: has_nothing_to_do(stage))
+        wait_for_training(beside, Queue(queue_interval()), lambda: has_nothing_to_do(stage))
     if has_nothing_to_do(stage):
         return True
     (folder / layout.DONE_FILE).unlink(missing_ok=True)  # written by an earlier job whose outputs are gone
@@ -165,12 +163,11 @@ def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -
     Raises:
         UserError: The launcher is `slurm`, but sbatch is not installed, or the folder's name is a pattern of logs.
     """
-    resources = options.resources()
     if options.launcher == "local":
         local.acquire_gpus(options.gpus, options.trainings_per_gpu)
-        return local.LocalJobs(folder, order, resources.tasks, resources.cpus)
+        return local.LocalJobs(folder, order, options.processes, options.cpus)
     slurm.require_sbatch()
-    return slurm.SlurmJobs(folder, order, resources, Queue(options.queue_interval))
+    return slurm.SlurmJobs(folder, order, options, Queue(queue_interval()))
 
 
 class Detached(BaseException):

@@ -17,59 +17,6 @@ from pipeline.core.schema import Closed, load_yaml_as
 LONGEST_WARNING_S = 180  # before its time limit, when a job is asked to save
 
 
-@dataclass(frozen=True)
-class Resources:
-    """The resources of a job.
-
-    Attributes:
-        gpus: GPUs over all nodes.
-        nodes: Number of nodes.
-        tasks: Processes over all nodes.
-        cpus: CPU cores of each task.
-        mem_mb: Memory of each node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
-        runtime: Time limit of one start, minutes; the job resumes in another start.
-        sbatch: Further options of the site: `--partition=gpu --account=me`. Of `--gres=gpu:a100:8,tmpdisk:100`, a job
-            takes as many of the node's eight GPUs as it requests.
-    """
-
-    gpus: int
-    nodes: int
-    tasks: int
-    cpus: int
-    mem_mb: int
-    runtime: int
-    sbatch: str
-
-    def __post_init__(self):
-        for what, count in (("tasks", self.tasks), ("gpus", self.gpus)):
-            if count % self.nodes:
-                raise UserError(f"--{what} {count} can't be spread evenly over --nodes {self.nodes}; change one")
-
-    @property
-    def warning_s(self) -> int:
-        """Return how many seconds before the time limit Slurm signals; it may do so half a minute earlier."""
-        return min(LONGEST_WARNING_S, self.runtime * 60 // 6)
-
-    def as_submitit(self, unfit: Iterable[str] = ()) -> dict[str, object]:
-        """Return the arguments of `SlurmExecutor.update_parameters`, which exclude `unfit` nodes, too."""
-        options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
-        gpu_type, _, gres = gres_of(self.sbatch)
-        excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
-        if options.pop("gres", None) and gpus:
-            gres, gpus = [":".join(filter(None, ("gpu", gpu_type, str(gpus)))), *gres], None
-        return {
-            "nodes": self.nodes,
-            "ntasks_per_node": self.tasks // self.nodes,
-            "cpus_per_task": self.cpus,
-            "gpus_per_node": gpus,
-            "mem": f"{self.mem_mb}M",
-            "time": self.runtime,
-            "exclude": ",".join(excluded) or None,
-            "signal_delay_s": self.warning_s,
-            "additional_parameters": {"requeue": True} | options | ({"gres": ",".join(gres)} if gres else {}),
-        }
-
-
 def non_negative(text: str, least: int = 0) -> int:
     """Return the whole number in a `text`, which is of the `least` size.
 
@@ -93,7 +40,7 @@ Positive = Annotated[int, Argument(convert=positive)]
 
 
 @dataclass(frozen=True)
-class ResourceOptions:
+class Resources:
     """Options that say what a job asks for.
 
     Attributes:
@@ -102,7 +49,7 @@ class ResourceOptions:
         tasks: Processes in all; by default one per GPU, or one.
         cpus: CPU cores of each process.
         mem_mb: Memory of each node, MB.
-        runtime_min: Time limit, minutes.
+        runtime_min: Time limit of one start, minutes.
         sbatch: Further options of sbatch, such as '--partition=gpu --account=me'.
     """
 
@@ -114,23 +61,48 @@ class ResourceOptions:
     runtime_min: Positive = 60
     sbatch: str = ""
 
-    def resources(self) -> Resources:
-        """Return the resources of the job.
+    def __post_init__(self):
+        for what, count in (("tasks", self.processes), ("gpus", self.lent_gpus)):
+            if count % self.nodes:
+                raise UserError(f"--{what} {count} can't be spread evenly over --nodes {self.nodes}; change one")
 
-        Raises:
-            UserError: `sbatch` cannot be parsed, or tasks or GPUs can't be spread evenly over the nodes.
-        """
+    @property
+    def lent_gpus(self) -> int:
+        """Return the GPUs that the job gets in all: no more than its nodes have, by `--gres` in `sbatch`."""
         on_a_node = gres_of(self.sbatch)[1]
-        gpus = min(self.gpus, on_a_node * self.nodes) if on_a_node else self.gpus
-        return Resources(
-            gpus=gpus,
-            nodes=self.nodes,
-            tasks=self.tasks or max(self.nodes, gpus),
-            cpus=self.cpus,
-            mem_mb=self.mem_mb,
-            runtime=self.runtime_min,
-            sbatch=self.sbatch,
-        )
+        return min(self.gpus, on_a_node * self.nodes) if on_a_node else self.gpus
+
+    @property
+    def processes(self) -> int:
+        """Return the number of processes over all nodes."""
+        return self.tasks or max(self.nodes, self.lent_gpus)
+
+    @property
+    def warning_s(self) -> int:
+        """Return how many seconds before the time limit Slurm signals; it may do so half a minute earlier."""
+        return min(LONGEST_WARNING_S, self.runtime_min * 60 // 6)
+
+    def as_submitit(self, unfit: Iterable[str] = ()) -> dict[str, object]:
+        """Return the arguments of `SlurmExecutor.update_parameters`, which exclude `unfit` nodes, too.
+
+        Of `--gres=gpu:a100:8,tmpdisk:100`, the job takes as many of the node's eight GPUs as it requests.
+        """
+        options, gpus = parse_options(self.sbatch), self.lent_gpus // self.nodes or None
+        gpu_type, _, gres = gres_of(self.sbatch)
+        excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
+        if options.pop("gres", None) and gpus:
+            gres, gpus = [":".join(filter(None, ("gpu", gpu_type, str(gpus)))), *gres], None
+        return {
+            "nodes": self.nodes,
+            "ntasks_per_node": self.processes // self.nodes,
+            "cpus_per_task": self.cpus,
+            "gpus_per_node": gpus,
+            "mem": f"{self.mem_mb}M",  # of 10^6 bytes to Snakemake, of 2^20 to Slurm
+            "time": self.runtime_min,
+            "exclude": ",".join(excluded) or None,
+            "signal_delay_s": self.warning_s,
+            "additional_parameters": {"requeue": True} | options | ({"gres": ",".join(gres)} if gres else {}),
+        }
 
 
 SITE = Path("slurm/site.yaml")

@@ -139,8 +139,8 @@ def waiting_launchers_are_small_and_ask_as_one(bench: Bench) -> None:
     folder, real = bench.folder / "bin", shutil.which("squeue")
     install(folder / "squeue", f'#!/bin/sh\necho x >> {folder}/calls\nexec {real} "$@"\n')
     runs = [bench.new_run(steps=3, pace_s=0) for _ in range(8)]
-    options = (*HELD, "--queue-interval", "2")
-    waiting = [bench.launch(run, *options, path=f"{folder}:", TMPDIR=str(bench.folder)) for run in runs]
+    shared = {"REPRISE_QUEUE_INTERVAL": "2", "TMPDIR": str(bench.folder)}
+    waiting = [bench.launch(run, *HELD, path=f"{folder}:", **shared) for run in runs]
     until(lambda: all(" waits: " in launcher.text() for launcher in waiting), "eight waiting launchers")
     began, before = time.monotonic(), (folder / "calls").read_text().count("x")
     time.sleep(6)

@@ -16,7 +16,7 @@ from real_project import real_project
 from snakemake.cli import get_profile_dir
 from snakemake.resources import Resource
 
-from pipeline.cluster.resources import ResourceOptions, Resources, load_site
+from pipeline.cluster.resources import Resources, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.planning.devices import require_bfloat16
@@ -176,7 +176,7 @@ def test_images_leave_out_what_git_leaves_out_but_its_history():
 
 def resources(*options: str) -> Resources:
     args = parse(["launch", "--run", "x", *options])
-    return ResourceOptions(**{field.name: getattr(args, field.name) for field in fields(ResourceOptions)}).resources()
+    return Resources(**{field.name: getattr(args, field.name) for field in fields(Resources)})
 
 
 def test_gpus_are_spread_over_nodes_with_one_task_each():

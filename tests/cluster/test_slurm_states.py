@@ -262,7 +262,7 @@ def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monke
     for path in left:
         os.utime(path, (time.time() - 2 * slurm_module.LEFTOVER_AFTER_S,) * 2)
     jobs = jobs_of(run)
-    jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch="")
+    jobs.resources = Resources(mem_mb=100, runtime_min=5)
     assert jobs.submit() == "42"
     assert jobs.log_of("42").read_text() == "begun\n"
     assert [path.exists() for path in (*left, *kept, young)] == [False, False, True, True, True]
@@ -280,7 +280,7 @@ def test_a_job_goes_to_the_cluster_that_squeue_is_asked_about(run, tmp_path, mon
     for variable, value in {**named, "SLURM_JOB_ID": "7"}.items():
         monkeypatch.setenv(variable, value)
     jobs = jobs_of(run)
-    jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch="")
+    jobs.resources = Resources(mem_mb=100, runtime_min=5)
     assert jobs.submit() == "42" and query_slurm() == []
     for name in ("sbatch", "squeue"):
         lines = (tmp_path / f"{name}.env").read_text().split("\n")
@@ -301,7 +301,7 @@ def test_account_of_the_environment_counts_without_another(run, monkeypatch, opt
     monkeypatch.setattr(submitit.SlurmExecutor, "submit", submit)
     monkeypatch.setattr(shutil, "which", lambda name: name)
     jobs = jobs_of(run)
-    jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch=options)
+    jobs.resources = Resources(mem_mb=100, runtime_min=5, sbatch=options)
     assert jobs.submit() == "42"
     assert [(each.get("SBATCH_ACCOUNT"), each.get("SBATCH_QOS")) for each in seen] == [(account, None)]
 
