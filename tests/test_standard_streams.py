@@ -15,7 +15,7 @@ from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from reprise.cli.decode import chunks_of_input
 
-SHOW = f"{sys.executable} -m reprise show --paper weighted --table table2"
+SHOW = f"{sys.executable} -m reprise show weighted table2"
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess:

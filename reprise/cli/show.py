@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, combinations
+from pathlib import Path
 from textwrap import fill as fill_text
 
 from pipeline.analysis.cells.cell import NOT_COMPARABLE, is_ours
@@ -12,34 +13,68 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Table
 from pipeline.core.errors import UserError, count_of
+from pipeline.core.schema import require_known
+from pipeline.papers.paper import Paper
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as render_claims, results_in_words, row_of, tally
 from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
 from pipeline.report.markup import grid
 from pipeline.report.table import render
-from pipeline.workflow.targets import only_at, other_scales, snakemake_command
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import only_at, other_scales, reports_asked_for, snakemake_command
 
 WIDTH = 100
 LABEL = 34
 
 
-def show(*, project: ProjectOptions, paper: str | None = None, table: str | None = None, wide: bool = False) -> None:
+def show(target: str | None = None, table: str | None = None, *, project: ProjectOptions, wide: bool = False) -> None:
     """Show a table in a terminal, with its notes.
 
-        reprise show --paper weighted --table table2
-        reprise show --paper weighted --table claims
+        reprise show weighted table2
+        reprise show weighted claims
+        reprise show results/demo/attention/table3.csv
 
     Reads what `table` and `claims` read, and writes nothing. --wide shows all that the Markdown twin does,
     as a table without scores always does.
 
     Args:
+        target: Paper, table of the paper in config.yaml, or file in results/; by default that paper.
+        table: Table of the named paper, or `claims`; by default table2, else the paper's first.
         project: The project and its settings.
-        paper: Paper to show; by default the paper of config.yaml.
-        table: Table to show, or `claims`; by default table2, else the paper's first.
         wide: Show every column and note, however wide.
     """
-    loaded = project.load([paper] if paper else [])
-    show_table(loaded, paper or loaded.config.paper, table, wide)
+    loaded = project.load()
+    show_table(loaded, *paper_and_table(loaded, target, table), wide)
+
+
+def paper_and_table(project: Project, target: str | None, table: str | None) -> tuple[str, str | None]:
+    """Return the paper and the table that a user names, as described in `show`; None means the usual table.
+
+    Raises:
+        UserError: There is no such paper, table or file in results/.
+    """
+    configured = project.config.paper
+    if table is None and target is not None and target not in project.papers:
+        if "/" in target:
+            report, *_ = reports_asked_for(Graph(project), target)
+            return report.paper, Path(target).stem
+        require_known(target, {*project.papers, *report_names(project.papers[configured])}, "TARGET")
+        return configured, target
+    paper = target or configured
+    require_known(paper, project.papers, "TARGET")
+    if table is not None:
+        require_known(table, report_names(project.papers[paper]), f"{paper} TABLE")
+    return paper, table
+
+
+def report_names(record: Paper) -> set[str]:
+    """Return the names of a paper's reports."""
+    return {"claims", *record.tables} | without_scores(record)
+
+
+def without_scores(record: Paper) -> set[str]:
+    """Return the names of a paper's reports that are no tables of scores."""
+    return {*record.examples, *record.transcripts, *record.layer_costs, *record.figures}
 
 
 def show_table(project: Project, paper: str, table: str | None, wide: bool) -> None:
@@ -61,11 +96,11 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
         print(render_claims(project, paper, results) if wide else f"{title}\n{overview(results)}")
         return
     if scales := other_scales(project, paper, table):
-        raise UserError(f"--table {table}: {only_at(scales)}")
+        raise UserError(f"{table}: {only_at(scales)}")
     record = project.papers[paper]
-    if table in {*record.examples, *record.transcripts, *record.layer_costs, *record.figures}:
+    if table in without_scores(record):
         file = project.layout.results / paper / f"{table}.md"
-        raise UserError(f"--table {table}: is no table of scores; `{snakemake_command(project, file)}` writes {file}")
+        raise UserError(f"{table}: is no table of scores; `{snakemake_command(project, file)}` writes {file}")
     filled = fill(project, paper, table)
     if wide or not any(isinstance(cell, ScoreCell) for cell in filled.entry.cells.values()):
         print(render(project, paper, table, filled))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from fabricated import bleu_statistics, write_score, write_training
-from real_project import real_project
+from real_project import ROOT, real_project
 
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.report.filled_table import fill
@@ -31,7 +31,7 @@ def put_bleu(project, **shares):
 
 
 def show(work, *words, paper="weighted", table="table2"):
-    return main(["show", "--set", f"work={work}", "--paper", paper, "--table", table, *words])
+    return main(["show", "--set", f"work={work}", paper, table, *words])
 
 
 @pytest.mark.parametrize(("paper", "table"), list(tables()))
@@ -52,6 +52,24 @@ def test_measured_score_is_shown_with_interval_and_model_size(project, tmp_path,
     assert max(map(len, text)) <= WIDTH and command.startswith("`snakemake ")  # a command is on one line, however long
     assert show(tmp_path, "--wide") == 0
     assert "Deviations:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ([], "Weighted Transformer Network for Machine Translation: table2, scale demo"),
+        (["attention"], "Attention Is All You Need: table2, scale demo"),
+        (["attention", "claims"], "Attention Is All You Need: claims, scale demo"),
+        (["table3"], "Weighted Transformer Network for Machine Translation: table3, scale demo"),
+        (["results/table3.csv"], "Weighted Transformer Network for Machine Translation: table3, scale demo"),
+        (["results/demo/attention/claims.md"], "Attention Is All You Need: claims, scale demo"),
+    ],
+)
+def test_paper_table_or_file_names_what_is_shown(words, shown, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    settings = [f"work={tmp_path}", "paper=weighted", "scale=demo"]
+    assert main(["show", *(word for setting in settings for word in ("--set", setting)), *words]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == shown
 
 
 @pytest.mark.parametrize("paper", ["anchors", "coldfusion", "weighted"])
@@ -118,7 +136,7 @@ def test_table_without_scores_shows_its_columns_and_states(project, capsys):
 
 def test_a_table_of_another_scale_is_answered_with_that_scale(tmp_path, capsys):
     assert show(tmp_path, "--set", "scale=demo", paper="anchors", table="an4") == 1
-    said = "--table an4: is made at scale small only; add --config scale=small (snakemake) or --set scale=small"
+    said = "error: an4: is made at scale small only; add --config scale=small (snakemake) or --set scale=small"
     assert said in capsys.readouterr().err
 
 

@@ -80,7 +80,7 @@ def test_all_writers_of_claims_name_systems_alike(project, tmp_path, capsys):
     assert written["evidence"].startswith("Weighted Transformer, N = 8, P_drop = 0.3 as printed − Transformer N = 8 ")
     assert judged(rows(project.layout.path(Claims("weighted")))) == judged(claim_rows(project, "weighted")) == written
     capsys.readouterr()
-    assert main(["show", "--paper", "weighted", "--table", "claims", "--set", settings[0], "--set", settings[1]]) == 0
+    assert main(["show", "weighted", "claims", "--set", settings[0], "--set", settings[1]]) == 0
     shown = next(line for line in capsys.readouterr().out.splitlines() if "better-eight-layers" in line)
     assert "| Transformer N = 8 " in shown
 

@@ -20,8 +20,19 @@ WRONG = {
     "archive": (["translate", "base.tar"], "base.tar: neither a folder nor .*first `reprise unpack`"),
     "archive in a folder": (["translate", "/tmp/a.tar"], "/tmp/a.tar: neither a folder nor .*first `reprise unpack`"),
     "no scores": (
-        ["show", "--paper", "multichannel", "--table", "table3"],
+        ["show", "multichannel", "table3"],
         r"table3: is no table of scores; `snakemake \S* ?-- \S+/table3.md` writes",
+    ),
+    "misspelt paper": (["show", "atention"], "TARGET: unknown name 'atention'; allowed: .*did you mean 'attention'"),
+    "misspelt table": (["show", "tabel3"], "TARGET: unknown name 'tabel3'; allowed: .*did you mean 'table3'"),
+    "misspelt table of a paper": (
+        ["show", "attention", "tabel3"],
+        "attention TABLE: unknown name 'tabel3'; allowed: claims, .*did you mean 'table3'",
+    ),
+    "table of no paper": (["show", "table2", "table3"], "TARGET: unknown name 'table2'; allowed: anchors, "),
+    "file of another scale": (
+        ["show", "--set", "scale=demo", "results/small/attention/table3.csv"],
+        "the configured scale is demo; add .*--set scale=small",
     ),
     "no archive": (["unpack", "base.tar"], "base.tar: no such file; `reprise pack RUN FILE.tar` writes one"),
     "folder": (["new", "dataset", "calls", "--recordings", "."], r"\.: is a folder; name a table with the columns"),
@@ -60,7 +71,7 @@ UNKNOWN_OPTIONS = {
     "no setting": (["unlock", "--to", "de"], "--to de; options are --help, --force"),
     "neither": (["verify", "--to=de"], "--to=de; options are --help, --root, --set, --repair"),
     "of snakemake": (["status", "--config", "scale=small"], "--config; write `--set KEY=VALUE` for each setting"),
-    "word": (["show", "table2"], "table2; options are --help, --root, --set, --paper, --table, --wide"),
+    "word": (["unlock", "table2"], "table2; options are --help, --force"),
 }
 """Arguments that argparse itself refuses: it prints the usage first."""
 
