@@ -226,14 +226,27 @@ def requeue(order: JobOrder) -> Exit:
     if (starts := fruitless_starts(Path(order.run))) >= FRUITLESS_STARTS:
         what = f"{starts} starts ended before the first new checkpoint; give the job more runtime, or save more often"
         return report_failure(order, UserError(what))
-    job = os.environ["SLURM_JOB_ID"]
+    request_requeue(os.environ["SLURM_JOB_ID"])
+    return Exit.STOPPED
+
+
+def request_requeue(job: str) -> None:
+    """Ask Slurm to requeue a `job`; if that fails, log what continues it."""
+    fault = "Slurm refuses it"
     for _ in range(REQUEUE_TRIES):
         # Also refused if Slurm's preemption came first; then this process ends before the next try.
-        if not subprocess.run(["scontrol", "requeue", job]).returncode:
-            log.warning("job %s is requeued", job)
+        try:
+            if not subprocess.run(["scontrol", "requeue", job]).returncode:
+                return log.warning("job %s is requeued", job)
+        except OSError as error:
+            fault = f"scontrol: {error.strerror}"
             break
         time.sleep(5)
-    return Exit.STOPPED
+    log.error(
+        "job %s has saved its progress, but can't be requeued (%s): its launcher submits another job; if none waits, "
+        "run the same command again",
+        *(job, fault),
+    )
 
 
 def fruitless_starts(run: Path) -> int:

@@ -11,8 +11,9 @@ from unittest.mock import Mock
 import pytest
 import torch
 from launching import PROJECT
+from programs import install
 
-from pipeline.cluster.job_process import fruitless_starts
+from pipeline.cluster.job_process import fruitless_starts, request_requeue
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node
 from pipeline.cluster.state import newest_checkpoint, record_unfit_node, unfit_nodes
 from pipeline.core.errors import UserError
@@ -60,6 +61,24 @@ def test_only_a_warning_without_an_end_requests_requeue(sent, later):
         f"sys.exit(record.requests_requeue is not {later})\n"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (None, "can't be requeued (scontrol: No such file or directory): its launcher submits another job; if none"),
+        ("exit 1", "can't be requeued (Slurm refuses it): its launcher submits another job; if none"),
+        ("exit 0", "is requeued"),
+    ],
+    ids=["no scontrol", "refused", "requeued"],
+)
+def test_a_job_says_whether_it_is_requeued_in_one_line(tmp_path, monkeypatch, caplog, program, said):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if program:
+        install(tmp_path / "scontrol", f'#!/bin/sh\n[ "$*" = "requeue 7" ] && {program}\n')
+    request_requeue("7")
+    assert len(caplog.messages) == 1 and said in caplog.text
 
 
 def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):

@@ -32,6 +32,13 @@ def driver(tmp_path, monkeypatch):
     return start
 
 
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("program", "code", "said"),
     [
@@ -57,11 +64,17 @@ def test_driver_job_ends_as_snakemake_does(driver, program, code, said):
 @pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, "requeue 7\n"), (signal.SIGTERM, None)])
 def test_driver_job_stops_snakemake_and_requeues_near_its_limit(driver, tmp_path, number, requeued):
     process = driver(STOPPED_BY_INT)
-    deadline = time.monotonic() + 60
-    while not Path(tmp_path, "begun").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(tmp_path / "begun")
     process.send_signal(number)
     process.communicate(timeout=60)
     note = tmp_path / "requeued"
     assert process.returncode == 1 and (note.read_text() if note.exists() else None) == requeued
+
+
+def test_driver_job_that_cannot_be_requeued_says_what_to_do(driver, tmp_path):
+    process = driver(STOPPED_BY_INT)
+    install(tmp_path / "bin/scontrol", "#!/bin/sh\nexit 1\n")
+    wait_for(tmp_path / "begun")
+    process.send_signal(signal.SIGUSR1)
+    assert process.communicate(timeout=60)[1] == "job 7 can't be requeued: submit it again, and it continues\n"
+    assert process.returncode == 1
