@@ -15,6 +15,19 @@ from pipeline.core.errors import UserError
 from pipeline.core.schema import Closed, load_yaml_as
 
 LONGEST_WARNING_S = 180  # before its time limit, when a job is asked to save
+MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+"""Options of which sbatch accepts one."""
+INSTEAD = {
+    "array chdir dependency error job-name open-mode output signal": "launchers set it, to find their jobs; remove it",
+    "parsable quiet test-only wait wrap": "launchers read the id of a job, which sbatch prints at once; remove it",
+    "gpus gpus-per-node gpus-per-socket gpus-per-task": "set `gpus` in workflow/scales, and `gres:` to their type",
+    "ntasks ntasks-per-node ntasks-per-gpu": "a job has one task per GPU; remove it",
+    "cpus-per-task cpus-per-gpu": "set `threads` in workflow/scales instead",
+    "nodes": "set `nodes` in workflow/scales instead",
+    "time": "set `runtime` in workflow/scales instead",
+    "clusters": "run `export SLURM_CLUSTERS=…` instead, which squeue reads, too",
+}
+"""Remedies for options of sbatch that contradict ours, or that squeue would have to know."""
 
 
 def non_negative(text: str, least: int = 0) -> int:
@@ -48,7 +61,7 @@ class Resources:
         nodes: Number of nodes.
         tasks: Processes in all; by default one per GPU, or one.
         cpus: CPU cores of each process.
-        mem_mb: Memory of each node, MB.
+        mem_mb: Memory of each node, MB; that in `sbatch` replaces it.
         runtime_min: Time limit of one start, minutes.
         sbatch: Further options of sbatch, such as '--partition=gpu --account=me'.
     """
@@ -97,11 +110,14 @@ class Resources:
             "ntasks_per_node": self.processes // self.nodes,
             "cpus_per_task": self.cpus,
             "gpus_per_node": gpus,
-            "mem": f"{self.mem_mb}M",  # of 10^6 bytes to Snakemake, of 2^20 to Slurm
+            # MB are 10^6 bytes to Snakemake, 2^20 to Slurm.
+            "mem": None if any(name in options for name in MEMORY) else f"{self.mem_mb}M",
             "time": self.runtime_min,
             "exclude": ",".join(excluded) or None,
             "signal_delay_s": self.warning_s,
-            "additional_parameters": {"requeue": True} | options | ({"gres": ",".join(gres)} if gres else {}),
+            "additional_parameters": ({} if "no-requeue" in options else {"requeue": True})
+            | options
+            | ({"gres": ",".join(gres)} if gres else {}),
         }
 
 
@@ -136,15 +152,11 @@ class Site(Closed):
 
     @model_validator(mode="after")
     def is_understood_by_launchers(self):
-        """Refuse options that launchers cannot parse, or that no other command of Slurm learns of."""
+        """Refuse what launchers refuse, before any job is submitted."""
         try:
             gres_of(self.options)
         except UserError as error:
             raise ValueError(str(error)) from None
-        if "clusters" in parse_options(self.options):
-            raise ValueError(
-                "sbatch option '--clusters': run `export SLURM_CLUSTERS=…` instead, which squeue reads, too"
-            )
         return self
 
 
@@ -161,7 +173,7 @@ def parse_options(options: str) -> dict[str, object]:
     """Return `--qos=long --exclusive` by names without dashes: {"qos": "long", "exclusive": True}.
 
     Raises:
-        UserError: The options have another form.
+        UserError: The options have another form, or one contradicts what launchers set.
     """
     try:
         words = shlex.split(options)
@@ -169,12 +181,17 @@ def parse_options(options: str) -> dict[str, object]:
         raise UserError(f"sbatch options {options!r}: {error}; close the quotes") from error
     parsed: dict[str, object] = {}
     for option in words:
-        name, equals, value = option.partition("=")
-        if not name.startswith("--"):
+        shown, equals, value = option.partition("=")
+        name = shown.removeprefix("--")
+        if name == shown:
             raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
-        if name.removeprefix("--") in parsed:
-            raise UserError(f"sbatch option {name!r}: is repeated; write it once")
-        parsed[name.removeprefix("--")] = value if equals else True
+        if remedy := next((remedy for names, remedy in INSTEAD.items() if name in names.split()), ""):
+            raise UserError(f"sbatch option {shown!r}: {remedy}")
+        if name in parsed:
+            raise UserError(f"sbatch option {shown!r}: is repeated; write it once")
+        parsed[name] = value if equals else True
+    if len(memory := [f"--{name}" for name in MEMORY if name in parsed]) > 1:
+        raise UserError(f"sbatch options {' and '.join(memory)}: Slurm accepts one of them; remove the others")
     return parsed
 
 

@@ -159,7 +159,8 @@ class Waiter:
             )
         if state.state == "OUT_OF_MEMORY":
             raise UserError(
-                f"{self.run}: job {state.job} ran out of memory; raise mem_mb in the scale file\n"
+                f"{self.run}: job {state.job} ran out of memory; raise mem_mb in the scale file, or the "
+                "memory in slurm/site.yaml if it names any\n"
                 f"{self._log_tail(state.job)}"
             )
         how = f"{state.state.lower()} {state.reason}"

@@ -15,6 +15,7 @@ from fabricated import touch
 from real_project import real_project
 from snakemake.cli import get_profile_dir
 from snakemake.resources import Resource
+from submitit.slurm.slurm import _make_sbatch_string
 
 from pipeline.cluster.resources import Resources, load_site
 from pipeline.core.artifacts import Trained
@@ -114,6 +115,9 @@ def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
         ("sbatch: --comment='a", "No closing quotation"),
         ("sbatch: --partition=other", "sbatch option '--partition': is repeated"),
         ("sbatch: --clusters=inter", "'--clusters': run `export SLURM_CLUSTERS=…` instead"),
+        ("sbatch: --time=1-0", "sbatch option '--time': set `runtime` in workflow/scales instead"),
+        ("sbatch: --job-name=mine", "sbatch option '--job-name': launchers set it, to find their jobs"),
+        ("sbatch: --mem=1G --mem-per-cpu=1G", "sbatch options --mem and --mem-per-cpu: Slurm accepts one of them"),
         ("sbatch: --gres=tmpdisk:100", "--gres=tmpdisk:100: name one kind of GPU"),
         ("gres: a100:8", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
         ("gres: gpu:a100:4,gpu:v100:4", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
@@ -235,6 +239,44 @@ def test_further_options_reach_sbatch():
     asked = resources("--sbatch=--qos=long --exclusive --comment='two words'").as_submitit()
     wanted = {"requeue": True, "qos": "long", "exclusive": True, "comment": "two words"}
     assert asked["additional_parameters"] == wanted
+
+
+def submission(*options: str) -> list[str]:
+    """Return the options in the script that submitit gives to sbatch."""
+    script = _make_sbatch_string("true", "logs", **resources(*options).as_submitit())
+    return re.findall(r"^#SBATCH --(\S+)$", script, re.MULTILINE)
+
+
+@pytest.mark.parametrize("option", ["mem=0", "mem-per-cpu=2G", "mem-per-gpu=20G"])
+def test_memory_that_a_site_names_replaces_ours(option):
+    """sbatch refuses two of these options."""
+    for given, expected in (("--qos=long", "mem=8000M"), (f"--{option}", option)):
+        assert [each for each in submission(f"--sbatch={given}") if each.startswith("mem")] == [expected]
+
+
+def test_a_site_may_forbid_to_requeue():
+    assert "requeue" in submission() and "no-requeue" not in submission()
+    asked = submission("--sbatch=--no-requeue")
+    assert "no-requeue" in asked and "requeue" not in asked
+
+
+def test_no_option_of_ours_reaches_sbatch_twice():
+    """If a user writes it, too, it is refused or counts once."""
+    ours = [option.partition("=")[0] for option in submission("--gpus", "1")]
+    assert {"time", "mem", "job-name", "gpus-per-node", "output", "signal"} <= {*ours}
+    for name in ours:
+        try:
+            asked = submission("--gpus", "1", f"--sbatch=--{name}=1")
+        except UserError as refusal:
+            assert f"sbatch option '--{name}': " in str(refusal)
+        else:
+            assert [option.partition("=")[0] for option in asked].count(name) == 1
+
+
+@pytest.mark.parametrize("name", ["array", "chdir", "dependency", "gpus", "ntasks", "parsable", "quiet", "wait"])
+def test_options_that_contradict_a_launcher_are_refused(name):
+    with pytest.raises(UserError, match=f"^sbatch option '--{name}': .+"):
+        resources(f"--sbatch=--qos=long --{name}=1")
 
 
 def test_site_excludes_are_kept_beside_unfit_nodes():
