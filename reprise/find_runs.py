@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
 from pipeline.core.artifacts import DecodingArtifact, Product, RunId, Score
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
+from pipeline.core.provenance import ROOT
 from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.config_file import require_work

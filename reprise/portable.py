@@ -21,8 +21,9 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core import disk, files, layout
-from pipeline.core.digests import commit, sha256_file
+from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UnreadableError, UserError
+from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import MetricValue, ScoreFile
 from pipeline.core.records.record import Record

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8").partition("## Files to read")[2]
 FLOWS = dict(re.findall(r"^### (.+)\n((?:(?!###).*\n)+)", PAGE, re.MULTILINE))

@@ -13,7 +13,7 @@ import pytest
 from prose import BANNED, long_sentences
 from syntax import statements
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 FOLDERS = ("pipeline", "reprise", "qa", "workflow")
 FILES = [ROOT / "Snakefile", ROOT / "workflow" / "Snakefile"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from syntax import statements
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 REFERENCE = re.compile(r"\b(?:as|see) `(?:\w+\.)*(\w+)`")

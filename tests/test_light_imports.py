@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 DATA = [path.relative_to(ROOT).with_suffix("") for path in sorted((ROOT / "pipeline/data").rglob("[a-z]*.py"))]
 LEFT_OUT = "pipeline/data/batches/"

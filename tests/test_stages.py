@@ -13,7 +13,7 @@ import shtab
 from rule_files import BLOCKS
 
 from pipeline.core.command_line import documented
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.stages import PIPELINE, STAGES, Program, loaded, parse, parsers
 from reprise.__main__ import main
 from reprise.cli import COMMANDS, REPRISE

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import as_lines
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from reprise.cli.decode import chunks_of_input
 
 SHOW = f"{sys.executable} -m reprise show weighted table2"

@@ -14,9 +14,10 @@ from typing import Annotated, Literal
 from pipeline.cluster import job_process, local, slurm, state, wait
 from pipeline.cluster.queue import Queue, queue_interval
 from pipeline.cluster.resources import Positive, Resources
-from pipeline.core import digests, files, layout
+from pipeline.core import files, layout
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import code_digest
 from pipeline.stages import STAGES, parse, perform as perform_stage
 from pipeline.training.specification import write_specification
 
@@ -144,7 +145,7 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
         UserError: The job failed.
     """
     key = state.job_key(folder)
-    order = job_process.JobOrder(function, str(folder.resolve()), key, options.gpus, digests.code_digest(), then)
+    order = job_process.JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
     if not state.is_done(folder, key):
         if options.launcher == "debug":
             job_process.call_function(order.function, folder, key)

@@ -23,9 +23,9 @@ from filelock import lock_descriptor
 
 from pipeline.cluster.job_process import Exit, JobOrder
 from pipeline.cluster.queue import QueuedJob
-from pipeline.core.digests import ROOT
 from pipeline.core.disk import own_folder
 from pipeline.core.gpus import named_gpus
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from pipeline.cluster.job_process import JobOrder, run_job
 from pipeline.cluster.queue import CLUSTER_VARIABLES, Queue, QueuedJob, Reason, find_reason
 from pipeline.cluster.resources import Resources, parse_options
 from pipeline.cluster.state import read_submission, unfit_nodes
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.jobs import Submission, record_event
 
 log = logging.getLogger(__name__)

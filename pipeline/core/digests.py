@@ -1,4 +1,4 @@
-"""SHA-256 digests of files, and the provenance of numbers: commit, versions and machine.
+"""SHA-256 digests of files.
 
 A digest is recorded when a stage ends, and compared when a stage opens the file. The digest of NAME is noted in
 `.digests/NAME` beside it. The note is removed before its file is rewritten or set aside, so it always describes the
@@ -10,12 +10,9 @@ import contextlib
 import errno
 import functools
 import hashlib
-import importlib.metadata
 import json
 import os
-import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -201,60 +198,3 @@ def check_input(name: str) -> None:
             f"{path}: is damaged, its SHA-256 differs from the recorded one; run {command_advice('verify --repair')}, "
             f"or remove {note_path(path)} if you changed the file yourself, then run the same command again"
         )
-
-
-PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "sacremoses")
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@functools.cache
-def commit() -> str:
-    """Return twelve digits of this checkout's commit, with `+changes` if tracked files differ, or `unknown`.
-
-    Only `.git` beside the packages counts: neither `GIT_DIR` and its like in the environment, nor a repository that
-    this folder was unpacked in.
-    """
-    head = git_output("rev-parse", "--short=12", "HEAD")
-    changes = git_output("status", "--porcelain", "-uno")
-    if head is None or changes is None:
-        return "unknown"
-    return head + ("+changes" if changes else "")
-
-
-def git_output(*arguments: str) -> str | None:
-    """Return what git prints about this checkout; None if there is no such repository or no git."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    command = ["git", f"--git-dir={ROOT / '.git'}", f"--work-tree={ROOT}", *arguments]
-    try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return None if done.returncode else done.stdout.strip()
-
-
-def processor() -> str:
-    """Return the name of the processor, as the system reports it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def provenance() -> dict[str, str | int]:
-    """Return commit, package versions and machine of this process, without importing the packages."""
-    return {
-        "commit": commit(),
-        "python": platform.python_version(),
-        "node": platform.node(),
-        "processor": processor(),
-        "cores": os.cpu_count() or 1,
-        **{name: importlib.metadata.version(name) for name in PACKAGES},
-    }
-
-
-def code_digest() -> str:
-    """Return the SHA-256 of the names and contents of the package's Python files and tables."""
-    package = ROOT / "pipeline"
-    found = (path for path in package.rglob("*") if path.suffix in (".py", ".txt", ".csv"))
-    return sha256_json({str(path.relative_to(package)): sha256_file(path) for path in found})

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.core.artifacts import Encoded, RunId
 from pipeline.core.command_line import Argument
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
+from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, refuse_unread, require_known, validate
 from pipeline.core.yaml_file import load_yaml
 from pipeline.models.language_model.settings import FusionConfig

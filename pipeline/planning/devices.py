@@ -13,8 +13,8 @@ from pydantic import Field
 
 from pipeline.cluster.resources import gres_of
 from pipeline.config import RunSpec
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, Positive, load_yaml_as
 
 if TYPE_CHECKING:  # imports numpy, which the Snakefile does not need

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.analysis.cells.facts import SizeCell
-from pipeline.core.digests import provenance
+from pipeline.core.provenance import provenance
 from pipeline.core.records.outputs import TIMED_BESIDE, LayerCosts, LayerTime, ModelSize, ModelSizes
 from pipeline.models.architectures import build_model
 from pipeline.models.seq2seq import count_parameters_on_meta

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import torch
 
 from pipeline.config import RunSpec
-from pipeline.core.digests import processor
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
 from pipeline.core.gpus import named_gpus
+from pipeline.core.provenance import processor
 from pipeline.core.records.training import Machine
 from pipeline.models.kernels import triton_asked_for
 from pipeline.models.kernels.gpu import triton_runs

@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pipeline.core.digests import processor
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import processor
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import MatmulSettings
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline.cluster.state import newest_checkpoint, read_starts, read_submission
 from pipeline.core.artifacts import Product, Raw, RunArtifact, RunId
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
 from qa.campaign.project import SETTINGS, STEPS

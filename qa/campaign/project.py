@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from pipeline.core.artifacts import Product
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from qa.campaign.archives import TREES, write_archives

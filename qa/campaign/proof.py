@@ -10,7 +10,7 @@ from subprocess import run
 
 from pipeline.cluster.state import read_starts
 from pipeline.core.artifacts import Product
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from qa.campaign.campaign import Campaign, Watch
 from qa.campaign.checks import contradictions, differing, steps_done_twice, too_often
 from qa.campaign.faults import NODES, Fault, clock_step

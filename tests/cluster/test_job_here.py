@@ -17,7 +17,7 @@ from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.state import read_failure, unfit_nodes
 from pipeline.cluster.wait import Waiter
-from pipeline.core import digests as provenance
+from pipeline.core import provenance
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_csv import write_json
 from pipeline.training.ownership import TakenOver

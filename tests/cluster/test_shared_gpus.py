@@ -14,8 +14,8 @@ from programs import install
 from warm import warm_programs
 
 from pipeline.cluster import shared_gpus
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 
 RULES = """
 from pipeline.cluster.shared_gpus import share_gpus

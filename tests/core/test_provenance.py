@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core import digests
-from pipeline.core.digests import commit
+from pipeline.core import provenance
+from pipeline.core.provenance import commit
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -36,7 +36,7 @@ def commit_of(monkeypatch):
     """A function that returns the commit recorded by a program installed in a folder."""
 
     def of(folder):
-        monkeypatch.setattr(digests, "ROOT", folder)
+        monkeypatch.setattr(provenance, "ROOT", folder)
         commit.cache_clear()
         return commit()
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pipeline.core import schema
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
+from pipeline.core.provenance import ROOT
 
 
 class Inner(schema.Closed):

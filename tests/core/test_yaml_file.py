@@ -4,8 +4,8 @@ import pytest
 import yaml
 from time_limit import within
 
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.yaml_file import MAX_BYTES, load_yaml, parse_yaml
 
 FILES = [*ROOT.glob("workflow/**/*.yaml"), ROOT / "config.yaml", *ROOT.glob("slurm/*.yaml")]

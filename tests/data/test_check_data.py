@@ -10,8 +10,8 @@ import pytest
 from bad_server import CONTENT, SHA256
 from real_project import project_at
 
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.data.dataset import Source, load_dataset
 from pipeline.data.fetch import download, transfer
 from pipeline.data.fetch.download import fetch

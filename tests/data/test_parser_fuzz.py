@@ -22,8 +22,9 @@ import torch
 from made_archives import entry, hard_link, pack, symbolic_link, tar
 from made_records import parallel_corpus
 
-from pipeline.core.digests import ROOT, digest_of, read_note, write_note
+from pipeline.core.digests import digest_of, read_note, write_note
 from pipeline.core.errors import UserError, printable_lines
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.record import read_as
 from pipeline.core.yaml_file import load_yaml

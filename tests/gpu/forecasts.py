@@ -10,7 +10,7 @@ from cases import CHARACTERS, MEASURED, TRAININGS, WORDS
 from real_project import project_at
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.models.seq2seq import count_parameters_on_meta
 from pipeline.models.settings import BatchShape
 from pipeline.planning.corpus_size import StepShape

@@ -9,7 +9,7 @@ import graph_checks
 import measure
 import pytest
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 SCRIPT = ROOT / "bench/gpu/on_a_gpu.sh"
 KNOWN = {"bench/gpu/graph_checks.py": graph_checks.CASES, "bench/gpu/measure.py": measure.CASES}

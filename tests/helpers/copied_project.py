@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from warm import warm_programs
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 COPIED, LINKED = ("workflow", "Snakefile", "config.yaml"), ("pipeline", "reprise", "profiles", "slurm", "bench")
 

@@ -21,8 +21,8 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.training_curves import Floors
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT
 from pipeline.core.layout import Layout
+from pipeline.core.provenance import ROOT
 from pipeline.core.records import record
 from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import validate

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.core.yaml_file import load_yaml
 from pipeline.papers.project import Project, load_project
 

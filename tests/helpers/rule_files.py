@@ -4,7 +4,7 @@ import re
 
 import yte
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 TEXT = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
 BLOCKS = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:\n]*:\n((?:(?: .*)?\n)*)", TEXT, re.MULTILINE)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from real_project import real_project
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.core.yaml_file import load_yaml
 from pipeline.papers.project import Project, load_project
 

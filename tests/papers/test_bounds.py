@@ -9,8 +9,8 @@ from real_project import real_project
 from time_limit import within
 
 from pipeline.config import DecodingConfig, RunSpec, TrainingConfig
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.schema import validate, within_bounds
 from pipeline.data.dataset.loading import AnyDataset
 from pipeline.models.architectures import architectures

@@ -8,7 +8,7 @@ import pytest
 from cell_runs import cell_runs
 from real_project import real_project
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.data.batches.fixed_size_batches import random_share
 from pipeline.data.dataset import load_dataset
 from pipeline.models.seq2seq import count_parameters_on_meta

@@ -9,7 +9,8 @@ from fabricated import folder_of
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT, sha256_file
+from pipeline.core.digests import sha256_file
+from pipeline.core.provenance import ROOT
 from pipeline.data.dataset import load_dataset
 from pipeline.papers.content import CorpusContents, FileDigests
 

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, note, seed, settings, strategies as st
 
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.planning.devices import load_devices
 

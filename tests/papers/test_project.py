@@ -8,8 +8,8 @@ from fabricated import touch
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import ProjectOptions, is_project, load_project
 from pipeline.papers.scale import SystemRules
 from pipeline.workflow.graph import Graph, runs_in

@@ -6,7 +6,7 @@ from made_records import measured_noise
 from real_project import real_project
 from scipy import stats
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import Project
 from pipeline.planning.designs import designs, smallest_effect
 from pipeline.planning.plan import shown_designs

@@ -7,8 +7,8 @@ from real_project import project_at
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.data.sequence_store import write_tokens
 from pipeline.models.settings import EOS, BatchShape, training_flops

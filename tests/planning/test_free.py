@@ -8,7 +8,8 @@ from made_records import trained_run
 from real_project import project_at
 
 from pipeline.core.artifacts import Averaged, Claims, Encoded, Prepared, RunArtifact, RunId, Trained
-from pipeline.core.digests import ROOT, sha256_file, write_note
+from pipeline.core.digests import sha256_file, write_note
+from pipeline.core.provenance import ROOT
 from pipeline.workflow.graph import Graph
 from reprise.__main__ import main
 from reprise.cli.free import unneeded

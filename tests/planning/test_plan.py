@@ -25,8 +25,8 @@ from pipeline.core.artifacts import (
     Translation,
     Tuned,
 )
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices

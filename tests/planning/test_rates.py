@@ -9,7 +9,7 @@ from real_project import project_at
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.planning import calibrate
 from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
 from pipeline.planning.corpus_size import Corpus

@@ -7,8 +7,8 @@ import pytest
 from made_records import speech_corpus, text_corpus, training_config
 from real_project import project_at
 
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
 from pipeline.data.sequence_store import FEATURES, write_frames, write_tokens

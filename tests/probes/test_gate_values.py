@@ -11,8 +11,8 @@ from made_records import parallel_corpus
 from run_folders import write_settings, write_weights
 
 from pipeline.config import load_run
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.subwords import train

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from qa.campaign.project import SETTINGS, forecast, make_project

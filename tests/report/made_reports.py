@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from pipeline.__main__ import main
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 
 
 def report_command(stage: str, paper: str, name: str, out: Path, *options: str) -> list[str]:

@@ -16,7 +16,7 @@ from pipeline.analysis.figures.attention import shown_as
 from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
 from pipeline.analysis.figures.figure import COLOURS, curve_style, line_style, new_figure, save
 from pipeline.analysis.view import PaperView
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.outputs import AttentionMap
 from pipeline.papers.reports import figure_products
 

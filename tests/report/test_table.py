@@ -14,9 +14,9 @@ from real_project import real_project
 from pipeline.__main__ import main
 from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import ModelSizes
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
+from pipeline.core.provenance import ROOT
 from pipeline.papers.reports import table_products
 from pipeline.report.table import scale_rules
 

@@ -9,8 +9,8 @@ from made_records import layer_costs, start_cost
 
 from pipeline.analysis import training_curves
 from pipeline.analysis.cells.facts import flops_by_time
-from pipeline.core.digests import ROOT
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 
 DAY_S = 24 * 3600
 

@@ -9,9 +9,10 @@ from real_project import real_project
 
 from pipeline.config.training import TrainingConfig
 from pipeline.core.artifacts import Encoded
-from pipeline.core.digests import ROOT, recording_digests, write_note
+from pipeline.core.digests import recording_digests, write_note
 from pipeline.core.errors import command_advice
 from pipeline.core.files import atomic_write
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.training import BestLoss, Outcome, RollBack
 from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.papers.project import load_project

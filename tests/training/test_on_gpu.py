@@ -17,8 +17,8 @@ import torch
 from run_folders import json_lines
 
 from pipeline.cluster.local import free_port
-from pipeline.core.digests import ROOT
 from pipeline.core.json_csv import read_json
+from pipeline.core.provenance import ROOT
 from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 from pipeline.training.job import train_run
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from made_records import training_config
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.models.architectures import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.optimiser import Optimiser, Schedule

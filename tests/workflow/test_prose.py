@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prose import BANNED, LONGEST_SENTENCE, long_sentences, split_sentences
 
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.core.yaml_file import load_yaml
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]

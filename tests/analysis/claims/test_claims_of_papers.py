@@ -13,7 +13,7 @@ from pipeline.analysis.claims.without_training import ProvedClaim
 from pipeline.analysis.evidence import training_sample
 from pipeline.analysis.view import NamedScore, ScoredSplits, Term
 from pipeline.core.artifacts import Trained
-from pipeline.core.digests import ROOT
+from pipeline.core.provenance import ROOT
 from pipeline.metrics import metric_named
 from pipeline.papers.reports import claim_products
 
