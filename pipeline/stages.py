@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from pipeline.core.digests import checking_inputs, recording_digests
-from pipeline.core.disk import retry_stage
 from pipeline.core.errors import UserError
+from pipeline.core.retries import retry_stage
 
 
 class Command(NamedTuple):

@@ -33,10 +33,10 @@ from pathlib import Path
 
 from pipeline.cluster import state
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.core.disk import retry_stage
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine, record_event
+from pipeline.core.retries import retry_stage
 from pipeline.stages import loaded
 from pipeline.training.ownership import Ownership, TakenOver
 

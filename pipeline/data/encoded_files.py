@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.core.digests import sha256_file, sha256_json
-from pipeline.core.disk import format_bytes, own_folder, retry_read
+from pipeline.core.disk import format_bytes, own_folder
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import read_errors
 from pipeline.core.records.corpus import Kind, VerifiedCorpus, read_corpus
+from pipeline.core.retries import retry_read
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from pipeline.core.disk import read_with_retries
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.outputs import MetricValue, Scored, ScoreFile
+from pipeline.core.retries import read_with_retries
 from pipeline.core.schema import require_known
 from pipeline.metrics import bleu, brackets, error_rates, phenomena
 from pipeline.metrics.metric import Comparison, Metric, MetricInputs, bootstrap_interval, paired_bootstrap

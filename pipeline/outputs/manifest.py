@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pipeline.core.digests import recording_digests, sha256_file
-from pipeline.core.disk import retry_stage
 from pipeline.core.errors import UserError
 from pipeline.core.files import note_path
 from pipeline.core.records.outputs import Manifest, Output
+from pipeline.core.retries import retry_stage
 
 log = logging.getLogger(__name__)
 

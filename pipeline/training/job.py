@@ -10,11 +10,11 @@ from typing import Annotated
 from pipeline.config import RunSpec, load_run
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file
-from pipeline.core.disk import retry_read
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, TELEMETRY_FILES, WEIGHTS_FILE
 from pipeline.core.provenance import provenance
 from pipeline.core.records.training import Outcome, Parameters, TrainedRun
+from pipeline.core.retries import retry_read
 from pipeline.data.encoded_files import require_whole, stage_in, training_stores
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import checkpoint, distributed, machine, ownership, setup, specification, tensor_file, warm_start

@@ -13,7 +13,7 @@ from typing import IO, Annotated, Any, Literal
 import yaml
 
 from pipeline.config import RunSpec, load_run
-from pipeline.core import digests, disk, files, json_csv, layout
+from pipeline.core import digests, files, json_csv, layout, retries
 from pipeline.core.command_line import Argument
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import parse_json
@@ -115,7 +115,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         UserError: The file cannot be read, which says nothing about its content.
     """
     try:
-        return parse_metadata(disk.read_with_retries(path, header_length), path)
+        return parse_metadata(retries.read_with_retries(path, header_length), path)
     except FileNotFoundError as error:
         raise DamagedFileError(f"{path}: no such file") from error
 

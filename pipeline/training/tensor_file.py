@@ -17,9 +17,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from pipeline.core.disk import read_with_retries
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write
+from pipeline.core.retries import read_with_retries
 from pipeline.training.specification import METADATA_ENTRY, DamagedFileError, parse_metadata
 
 WRITES_AT_ONCE = 2

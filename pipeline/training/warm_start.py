@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pipeline.config import RunSpec, load_run, sibling_runs
-from pipeline.core import disk, files, layout
+from pipeline.core import files, layout, retries
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import RollBack
 from pipeline.training.checkpoint import Checkpoints
@@ -87,7 +87,7 @@ def continue_from(checkpoints: Checkpoints, shorter: Path, other_schedule: bool 
             continue
         for source in (path for name in (*layout.TELEMETRY_FILES, f"{layout.EVENTS}/*") for path in shorter.glob(name)):
             with files.replace_file(checkpoints.run_folder / source.relative_to(shorter), "wb") as file:
-                file.write(disk.read_with_retries(source))
+                file.write(retries.read_with_retries(source))
         state = metadata["state"] | ({"continued_from": shorter.name} if other_schedule else {})
         own = {"key": checkpoints.key, "step": step, "state": state, "machine": metadata["machine"]}
         write_tensor_file(checkpoints.folder / path.name, tensors, own)  # last: it marks that the run has begun

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pipeline.config import load_run
-from pipeline.core import artifacts as products, digests, disk, files, json_csv, layout
+from pipeline.core import artifacts as products, digests, files, json_csv, layout, retries
 from pipeline.core.errors import UnreadableError, UserError, count_of
 from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
@@ -138,7 +138,7 @@ def has_damaged_note(path: Path) -> bool:
 @cache
 def cached_digest(path: Path) -> str:
     """Return the digest of a file, computed once per process."""
-    return disk.retry_read(path, partial(digests.digest_of, path))
+    return retries.retry_read(path, partial(digests.digest_of, path))
 
 
 def bytes_of(path: Path) -> int:
@@ -165,7 +165,7 @@ def check_tensors(path: Path) -> None:
         DamagedFileError: The file is not what was written.
         OSError: It does not exist or cannot be read.
     """
-    head = disk.read_with_retries(path, header_length)
+    head = retries.read_with_retries(path, header_length)
     facts = parse_metadata(head, path)
     recorded = facts.pop("digest")
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())

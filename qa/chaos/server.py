@@ -53,7 +53,7 @@ class Server:
 
 def serve() -> None:
     from pipeline import __main__ as main
-    from pipeline.core import disk as retries
+    from pipeline.core import retries
     from pipeline.papers.project import load_project
     from pipeline.stages import STAGES
 

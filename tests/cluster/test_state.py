@@ -12,7 +12,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.cluster import state as commands
 from pipeline.cluster.state import is_done, job_key, perform_command, read_failure, read_starts, record_command
-from pipeline.core import disk as retries
+from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import (
     Claim,

@@ -6,11 +6,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from pipeline.core import disk as retries
+from pipeline.core import retries
 from pipeline.core.digests import checking_inputs, recording_digests
-from pipeline.core.disk import LASTING, LastingError, retry_stage
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, note_path, set_aside
+from pipeline.core.retries import LASTING, LastingError, retry_stage
 
 
 @pytest.fixture(autouse=True)

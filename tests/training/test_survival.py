@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from run_folders import json_lines
 
-from pipeline.core import disk as retries
+from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.training import trainer

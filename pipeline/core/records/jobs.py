@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from pipeline.core.disk import read_with_retries, retry_read
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import Disk, acquire_lock, append_line, path_aside, replace_file, write_errors
 from pipeline.core.layout import STATE_FILE
 from pipeline.core.records.record import Record, parse_record
+from pipeline.core.retries import read_with_retries, retry_read
 
 log = logging.getLogger(__name__)
 

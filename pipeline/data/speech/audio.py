@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import soundfile
 
-from pipeline.core.disk import read_with_retries
+from pipeline.core.retries import read_with_retries
 from pipeline.data.speech.manifest import Utterance
 
 Found = TypeVar("Found")
