@@ -5,9 +5,8 @@ import logging
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pipeline import stages
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.core.command_line import Argument
@@ -68,7 +67,7 @@ def silenced(logger: logging.Logger) -> Iterator[None]:
 
 
 def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | None, folder: Path) -> ScoreFile:
-    """Decode and score a split with the stages that the workflow runs.
+    """Decode and score a split as the workflow does.
 
     Args:
         found: The run.
@@ -83,29 +82,31 @@ def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | 
     Raises:
         UserError: The split or decoding is unknown, or the run is a language model.
     """
+    from pipeline.decoding import decode_split  # loads torch
+    from pipeline.outputs import score_text
+    from pipeline.outputs.score import score_parses
+
     dataset, corpus = found.dataset, Path(found.spec.corpus)
     require_known(split, dataset.split_names, f"--split of {found.spec.dataset}")
     chosen = decoding_of(found, decoding)
     tokens, text, scores = (folder / name for name in ("out.tok", "out.txt", "score.json"))
-    settings = chosen.config.model_dump_json()
-    decode = ["--weights", chosen.weights, "--split", split, "--decoding", settings]
-    decode += ["--language-model", chosen.language_model] if chosen.language_model else []
-    decode += ["--threads", threads] if threads is not None else []
-    scoring = ["--dataset", found.project.datasets[dataset.name], "--split", split, "--out", scores]
-    prepared = ["--prepared", corpus.parent / "prepared"]
+    prepared = corpus.parent / "prepared"
     if split == "train" and dataset.form == "sentences":
-        require_text(found.project, dataset, corpus.parent / "prepared")
+        require_text(found.project, dataset, prepared)
+    settings = {"decoding": chosen.config.model_dump_json(), "language_model": chosen.language_model}
+    how: dict[str, Any] = {"weights": chosen.weights, "split": split, "threads": threads, **settings}
+    scoring: dict[str, Any] = {"dataset": found.project.datasets[dataset.name], "split": split, "out": scores}
     match dataset.form:
         case "sentences":
-            run_stage("translate", *decode, "--out", tokens, "--text", text)
-            run_stage("score-text", *scoring, *prepared, "--tokenised", tokens, "--text", text)
+            decode_split.translate(**how, out=tokens, text=text)
+            score_text.score_text(**scoring, prepared=prepared, tokenised=tokens, text=text)
         case "trees":
-            run_stage("translate", *decode, "--out", tokens)
-            trees = "--trees", folder / "out.trees", "--aligned-trees", folder / "out.aligned.trees"
-            run_stage("score-trees", *scoring, *prepared, "--sequences", tokens, *trees)
+            decode_split.translate(**how, out=tokens)
+            trees, aligned = folder / "out.trees", folder / "out.aligned.trees"
+            score_parses(**scoring, prepared=prepared, sequences=tokens, trees=trees, aligned_trees=aligned)
         case "speech":
-            run_stage("transcribe", *decode, "--corpus", corpus, "--out", text)
-            run_stage("score-speech", *scoring, "--corpus", corpus, "--transcripts", text)
+            decode_split.transcribe(**how, corpus=corpus, out=text)
+            score_text.score_transcripts(**scoring, corpus=corpus, transcripts=text)
         case _:
             raise UserError(f"{found.id.folder}: is a language model; measure it with the stage `perplexity`")
     return ScoreFile.read(scores)
@@ -123,11 +124,6 @@ def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
         command = snakemake_command(project, report)
         again = f"; remove {report}, too, and run `{command}` to rebuild it" if is_current else ""
         raise UserError(f"{prepared}: the text of `train` was removed to free disk space{again}")
-
-
-def run_stage(*words: object) -> None:
-    """Run a stage of the workflow in this process."""
-    stages.invoke(stages.parse(list(map(str, words))))
 
 
 def compare(

@@ -78,12 +78,13 @@ def found(folder) -> FoundRun:
 
 
 def test_threads_reach_the_decoding_even_if_there_are_none(found, tmp_path, monkeypatch):
-    """The stage refuses it."""
-    stages = []
-    monkeypatch.setattr("reprise.cli.score.run_stage", lambda *words: stages.append(words))
+    """The decoding refuses it."""
+    given = {}
+    monkeypatch.setattr("pipeline.decoding.decode_split.translate", lambda **options: given.update(options))
+    monkeypatch.setattr("pipeline.outputs.score_text.score_text", lambda **options: None)
     with pytest.raises(UserError, match="no such file"):
         decode_and_score(found, "final", "test", 0, tmp_path)
-    assert stages[0][-6:-4] == ("--threads", 0)
+    assert given["threads"] == 0
 
 
 DECODED = "translations/final/test.tok"
