@@ -11,7 +11,7 @@ from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.labels import Labels
-from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, shortened, write_twins
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,10 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
         f"# {literal(record.title)}: claims at scale {scale}",
         f"{tally(claims)}.",
         f"Trained{data}; seed {seeds}.",
-        grid(["claim", "group", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
+        grid(
+            ["claim", "group", "verdict", "p", "ours"],
+            [[shortened(row[key], LONGEST) for key in COLUMNS] for row in rows],
+        ),
         EXPLANATION,
         *(claim_section(row) for row in rows),
         *not_judged(project, paper),
@@ -113,11 +116,6 @@ a system is below a floor (workflow/floors.yaml). Not trained far enough: a dev 
 more over the last fifth of the steps. This concerns the system that the claim calls worse, or one that would be
 contradicted. If the run-to-run variance is unknown, p comes from sentences alone. Identities are proved by tests."""
 LONGEST = 70
-
-
-def shortened(text: str) -> str:
-    """Shorten a text for the overview."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def claim_section(row: dict[str, str]) -> str:

@@ -32,6 +32,11 @@ def literal(text: str) -> str:
     return MARKUP.sub(r"\\\g<0>", LINE_ENDS.sub(" ", text))
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return a `text`, cut to at most `longest` characters."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def plain(text: str) -> str:
     """Undo `literal` and `prose`, except for line ends."""
     return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)

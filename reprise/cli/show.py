@@ -18,7 +18,7 @@ from pipeline.papers.paper import Paper
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as render_claims, results_in_words, row_of, tally
 from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
-from pipeline.report.markup import grid
+from pipeline.report.markup import grid, shortened
 from pipeline.report.table import render
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import only_at, other_scales, reports_asked_for, snakemake_command
@@ -131,7 +131,7 @@ def overview(claims: Sequence[ClaimResult]) -> str:
     """Return a table of claims with verdicts and our numbers, then the count of each verdict."""
     if not claims:
         return "The paper has no claims."
-    names, found = [shortened(claim.name) for claim in claims], [str(claim.verdict) for claim in claims]
+    names, found = [shortened(claim.name, LABEL) for claim in claims], [str(claim.verdict) for claim in claims]
     left = WIDTH - sum(max(map(len, column)) + 3 for column in (["claim", *names], ["verdict", *found])) - 4
     ours = [row_of(claim)["ours"] for claim in claims]
     lines = [[name, verdict, shortened(text, left)] for name, verdict, text in zip(names, found, ours, strict=True)]
@@ -141,7 +141,7 @@ def overview(claims: Sequence[ClaimResult]) -> str:
 def narrow(filled: FilledTable) -> str:
     """Return as many score columns as fit, at least the first: printed, ours with interval, verdict."""
     rows = range(len(filled.table.rows))
-    labels = [shortened(name) for name in filled.names]
+    labels = [shortened(name, LABEL) for name in filled.names]
     scores = [name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
     columns = {name: [column(filled, name, index) for index in rows] for name in scores}
     # If nothing is printed, `grid` drops that column, and `ours` must name the score.
@@ -156,11 +156,6 @@ def narrow(filled: FilledTable) -> str:
     others = ", ".join(scores[len(shown) :])
     left_out = fill_text(f"(further scores: {others}; --wide shows all)", WIDTH) if others else ""
     return f"{grid(header, lines)}\n{left_out}".rstrip("\n")
-
-
-def shortened(label: str, most: int = LABEL) -> str:
-    """Return a `label` cut to at `most` so many characters."""
-    return label if len(label) <= most else label[: most - 1] + "…"
 
 
 def width(header: list[str], rows: list[list[str]]) -> int:
