@@ -2,7 +2,6 @@
 
 import logging
 import math
-import pkgutil
 import signal
 import sys
 import time
@@ -37,7 +36,7 @@ class LaunchOptions(Resources):
         alone: Share no GPU, for a stage that measures time. `gpus` then counts the jobs that could share them.
     """
 
-    launcher: Literal["slurm", "local", "debug"] = "local"
+    launcher: Literal["slurm", "local"] = "local"
     trainings_per_gpu: Positive = 1
     alone: bool = False
 
@@ -147,14 +146,7 @@ def run_until_done(options: LaunchOptions, folder: Path, function: str, then: st
     key = state.job_key(folder)
     order = job_process.JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
     if not state.is_done(folder, key):
-        if options.launcher == "debug":
-            job_process.call_function(order.function, folder, key)
-            if then:
-                pkgutil.resolve_name(then)(folder)
-        else:
-            wait_or_detach(wait.Waiter(folder, key, jobs_of(options, folder, order)))
-    if not state.is_done(folder, key):
-        raise UserError(f"{folder}: {function} returned without writing done.json")
+        wait_or_detach(wait.Waiter(folder, key, jobs_of(options, folder, order)))
     return folder / layout.DONE_FILE
 
 

@@ -11,7 +11,6 @@ from tracing import outcomes
 
 from pipeline.cluster import job_process, state
 from pipeline.cluster.job_process import Exit, JobOrder, attempt
-from pipeline.cluster.launch import LaunchOptions, run_until_done
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
@@ -150,16 +149,6 @@ def test_tasks_of_one_node_meet_without_its_name(monkeypatch, nodes, address):
     monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
     job_process.export_distributed()
     assert (os.environ["MASTER_ADDR"], os.environ["WORLD_SIZE"]) == (address, "2")
-
-
-def test_debug_launcher_runs_work_once_and_requires_its_record(run, monkeypatch):
-    monkeypatch.setattr(state, "job_key", lambda folder: KEY)
-    args = LaunchOptions(launcher="debug")
-    with pytest.raises(UserError, match=f"{WORK} returned without writing done.json"):
-        run_until_done(args, run, WORK)
-    does[:] = [lambda: write_json(run / "done.json", {"key": KEY})]
-    assert [run_until_done(args, run, WORK) for _ in range(2)] == [run / "done.json"] * 2
-    assert len(calls) == 2
 
 
 def test_detach_says_nothing_was_submitted_or_how_to_cancel(run, caplog):
