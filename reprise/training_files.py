@@ -9,7 +9,7 @@ from pipeline.core.digests import digest_of, write_note
 from pipeline.core.files import note_path, set_aside
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import Outcome, TrainedRun
-from pipeline.training.specification import RESUME, DamagedFileError, numbered, read_metadata
+from pipeline.training.checkpoint_files import RESUME, DamagedFileError, numbered, read_metadata
 from pipeline.training.state import TrainingState
 from pipeline.workflow.file_checks import check_file
 

@@ -20,7 +20,8 @@ from pipeline.core.records import jobs
 from pipeline.core.schema import parse_json
 from pipeline.outputs.plan import PlannedTraining
 from pipeline.stages import perform
-from pipeline.training.specification import RESUME, WEIGHTS, numbered, run_key
+from pipeline.training.checkpoint_files import RESUME, WEIGHTS, numbered
+from pipeline.training.specification import run_key
 
 UNFIT_FOR_S = 24 * 3600  # a node is used again after a day, as it may have been repaired
 

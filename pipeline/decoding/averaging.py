@@ -13,7 +13,8 @@ from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE
 from pipeline.core.records.outputs import Averaged, AveragedFile
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, TrainedRun, ValidationLine
-from pipeline.training.specification import read_metadata, run_key, weight_files
+from pipeline.training.checkpoint_files import read_metadata, weight_files
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import read_weights, write_tensor_file
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
 from pipeline.search.interface import ExternalLM
-from pipeline.training import graph_cache, run_model, specification, tensor_file
+from pipeline.training import checkpoint_files, graph_cache, run_model, specification, tensor_file
 from pipeline.training.machine import autocast, prepare_device
 
 Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
@@ -82,7 +82,7 @@ class TrainedModel:
             model.to(device).eval(),
             device,
             corpus,
-            specification.read_metadata(weights)["digest"],
+            checkpoint_files.read_metadata(weights)["digest"],
             training_digest,
         )
 

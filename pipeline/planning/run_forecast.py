@@ -15,7 +15,8 @@ from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
 from pipeline.models.settings import BACKWARD, BatchShape
 from pipeline.planning.corpus_size import Corpus, StepShape
-from pipeline.training.specification import RESUME_FILES, run_flops
+from pipeline.training.checkpoint_files import RESUME_FILES
+from pipeline.training.specification import run_flops
 from pipeline.training.state import FIT_STEPS
 
 BYTES = 4  # of a weight on disk

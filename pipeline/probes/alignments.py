@@ -20,7 +20,7 @@ from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.language_model.fusion import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import PAD
-from pipeline.training import machine, run_model, specification, tensor_file
+from pipeline.training import checkpoint_files, machine, run_model, specification, tensor_file
 
 log = logging.getLogger(__name__)
 MEASURED = 64
@@ -44,7 +44,7 @@ def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> N
         UserError: No checkpoint is kept, or the model has no attention over speech.
     """
     spec, key = load_run(run / RUN_FILE), specification.run_key(run)
-    files = specification.weight_files(run)
+    files = checkpoint_files.weight_files(run)
     if not files:
         raise UserError(f"{run}/checkpoints: no weights are kept; train the run again")
     device = machine.prepare_device(threads)
@@ -68,7 +68,7 @@ def write_alignments(run: Path, split: str, threads: int | None, out: Path) -> N
         steps=[step for step, _ in files],
         entropy=entropies,
         maps=maps,
-        weights_digest=specification.read_metadata(files[-1][1])["digest"],
+        weights_digest=checkpoint_files.read_metadata(files[-1][1])["digest"],
     )
     record.write(out)
     log.info("%s: entropy %.2f nats at the first checkpoint, %.2f at the last", out, entropies[0], entropies[-1])

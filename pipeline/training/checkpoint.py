@@ -27,8 +27,8 @@ from pipeline.core.files import set_aside
 from pipeline.core.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import Machine, Outcome, RollBack, TrainedRun
 from pipeline.core.schema import validate
+from pipeline.training.checkpoint_files import RESUME, RESUME_FILES, WEIGHTS, DamagedFileError, numbered, read_metadata
 from pipeline.training.optimiser import Optimiser
-from pipeline.training.specification import RESUME, RESUME_FILES, WEIGHTS, DamagedFileError, numbered, read_metadata
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import BackgroundWriter, load_into, read_tensor_file, tensors_of, write_tensor_file
 

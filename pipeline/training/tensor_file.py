@@ -20,7 +20,7 @@ from torch import Tensor
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.retries import read_with_retries
-from pipeline.training.specification import METADATA_ENTRY, DamagedFileError, parse_metadata
+from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError, parse_metadata
 
 WRITES_AT_ONCE = 2
 """Writes queued or running, each with a copy of its tensors; a third one blocks."""

@@ -13,7 +13,8 @@ from pipeline.core import files, layout, retries
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import RollBack
 from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.specification import RESUME, WEIGHTS, DamagedFileError, key_of, numbered, run_key
+from pipeline.training.checkpoint_files import RESUME, WEIGHTS, DamagedFileError, numbered
+from pipeline.training.specification import key_of, run_key
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 

@@ -16,7 +16,7 @@ from pipeline.core import artifacts as products, digests, files, json_csv, layou
 from pipeline.core.errors import UnreadableError, UserError, count_of
 from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
-from pipeline.training.specification import DamagedFileError, header_length, parse_metadata
+from pipeline.training.checkpoint_files import DamagedFileError, header_length, parse_metadata
 
 OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]

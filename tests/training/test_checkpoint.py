@@ -10,8 +10,8 @@ from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.optimiser import Optimiser, Schedule
-from pipeline.training.specification import weight_files
 from pipeline.training.state import Sums, TrainingState
 from pipeline.training.tensor_file import load_weights
 

@@ -21,9 +21,9 @@ from pipeline.core.records.training import BestLoss, Loss
 from pipeline.data.batches.corpus_batches import training_batches
 from pipeline.models.transformer.model import Transformer
 from pipeline.training import captured_steps, guards, job
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.optimiser import Optimiser
-from pipeline.training.specification import weight_files
 from pipeline.training.state import TrainingState
 from pipeline.training.step import StepRunner
 from pipeline.training.trainer import Trainer

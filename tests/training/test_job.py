@@ -20,9 +20,10 @@ from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.progress import JsonLines
-from pipeline.training.specification import run_key, weight_files
+from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
 from pipeline.training.warm_start import move_aside
 from pipeline.workflow.runs import is_locked

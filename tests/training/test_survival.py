@@ -17,8 +17,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.training import trainer
 from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
-from pipeline.training.specification import weight_files
 
 
 def in_child(work: Callable[[], None], killed_after_s: float | None = None) -> bool:

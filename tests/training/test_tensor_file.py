@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from pipeline.training.specification import METADATA_ENTRY, DamagedFileError, read_metadata
+from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError, read_metadata
 from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
 from pipeline.workflow.file_checks import check_tensors
 
