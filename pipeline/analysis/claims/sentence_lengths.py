@@ -71,7 +71,16 @@ class LongSentencesClaim(ScoredPair):
         ]
         gains = [first.mean - other.mean for first, other in (samples, long_samples)]
         ours = f"{self.system} − {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
-        return Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
+        return Findings(ours, evidence, RESAMPLED, self.below_floor(measured, samples, long_samples))
+
+    def below_floor(self, measured: Measurements, samples: list[Sample], long_samples: list[Sample]) -> str:
+        """Name the systems below the floor; on the long sentences only if an advantage on them is claimed."""
+        score = measured.scores[self.score]
+        fault = measured.below_score_floor(score, self.compared, samples)
+        if fault or self.says == "both do worse":
+            return fault
+        fault = measured.below_score_floor(score, self.compared, long_samples)
+        return f"on more than {self.longer_than} words, {fault}" if fault else ""
 
     def quantities(self, samples: list[Sample], long_samples: list[Sample]) -> dict[str, list[tuple[int, Sample]]]:
         """Return pairs of weight and sample, by the name of a sum that is positive if the claim is true.

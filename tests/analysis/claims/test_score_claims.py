@@ -403,6 +403,27 @@ def test_long_sentences_are_judged_as_the_claim_says(project_with, metric, says,
     assert direction(row_of(project)) == expected
 
 
+@pytest.mark.parametrize("says", ["is better", "advantage is no smaller", "both do worse"])
+def test_long_sentences_below_the_floor_decide_no_advantage(project_with, says):
+    """Perplexities of e^5 and e^5.5 on them are above 100, with e^3 on as many others below."""
+    lengths = np.where(np.arange(SENTENCES) % 2, 21, 20)
+    project = long_sentences(project_with, lengths, "perplexity", says=says)
+    for system, far in [("A", 5.5), ("C", 5.0)]:
+        for seed, split in enumerate(WHOLE["split"]):
+            nats = [perplexity_statistics(mean, seed) for mean in (far, 3.0)]
+            write_score(
+                project,
+                runs(project, system)[0],
+                "perplexity",
+                "final",
+                split,
+                np.where((lengths > 20)[:, None], *nats),
+            )
+    row = row_of(project)
+    assert direction(row) == (UPHELD if says == "both do worse" else "not trained")
+    assert says == "both do worse" or row["evidence"].startswith("on more than 20 words, C: perplexity of 1")
+
+
 def test_claim_without_long_sentences_is_not_decided(project_with):
     project = long_sentences(project_with, np.full(SENTENCES, 8))
     for split in WHOLE["split"]:
