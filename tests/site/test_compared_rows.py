@@ -51,6 +51,19 @@ def test_row_of_several_decodings_is_compared_by_their_mean(project):
     assert pair["difference"] == pytest.approx(float(found[0]["score"]) - float(found[1]["score"]), abs=0.011)
 
 
+def test_scores_beside_the_difference_are_of_the_compared_seed(tmp_path):
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": 3})
+    first = {}
+    for number, system in enumerate(("C", "N4")):
+        for run in project.runs_of("weighted", system, "wmt14-en-de"):
+            rows = bleu_statistics(0.4 + 0.1 * number * run.seed, 1)
+            first.setdefault(system, f"{bleu(rows.sum(axis=0)):.2f}")
+            put(project, run, "final", "dev", rows)
+    found, tested = scored(project, "weighted", "table2", "bleu")
+    assert [side["score"] for side in found] == [*first.values()]
+    assert tested["0,1"]["difference"] == pytest.approx(float(first["C"]) - float(first["N4"]), abs=0.011)
+
+
 def test_infinite_score_has_no_paired_test(project):
     """A system that gave one sentence no probability has an infinite perplexity."""
     for system, nats in (("base", 1.0), ("A1", 1.5), ("A2", 1e6)):

@@ -52,7 +52,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
 
 
 def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dict[str, Any]]:
-    """Return each row of ours that has a score in a cell: first run, settings, development loss and score."""
+    """Return each row of ours that has a score in a cell: settings, development loss and score of its first run."""
     cell, view = filled.entry.cells[key], PaperView(site.project, paper)
     assert isinstance(cell, ScoreCell)
     found = []
@@ -61,6 +61,7 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
         if not runs or not filled.cells[key][index]["ours"]:
             continue
         decodings, run = cell.decodings_of(row), runs[0]
+        sample = filled.table.folders.sample([run], decodings, cell)
         found.append(
             {
                 "label": filled.names[index],
@@ -71,8 +72,8 @@ def sides(site: SiteData, paper: str, filled: FilledTable, key: str) -> list[dic
                 "settings": flat(site.spec(run)),
                 "curve": development(site, run),
                 "metric": metric_title(cell.metric),
-                "score": filled.cells[key][index]["ours"],
-                "sample": filled.table.folders.sample([run], decodings, cell),
+                "score": f"{sample.mean:.2f}",
+                "sample": sample,
             }
         )
     return found
