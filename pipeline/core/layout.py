@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 
 RESULTS = Path("results")
 SITE = RESULTS / "site/index.html"
@@ -37,9 +37,9 @@ class Layout:
 
     work: Path
     scale: str
-    run_content: Callable[[products.RunId], str]
+    run_content: Callable[[artifacts.RunId], str]
     corpus_content: Callable[[str], str]
-    _run_folders: dict[products.RunId, Path] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _run_folders: dict[artifacts.RunId, Path] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def downloads(self) -> Path:
@@ -65,102 +65,102 @@ class Layout:
         """Return the folder of a corpus; scales share it."""
         return self.work / "corpora" / f"{dataset}-{self.corpus_content(dataset)}"
 
-    def run(self, run: products.RunId) -> Path:
+    def run(self, run: artifacts.RunId) -> Path:
         """Return the folder of a run."""
         if run not in self._run_folders:
             self._run_folders[run] = self.runs / f"{run.folder}-{self.run_content(run)}"
         return self._run_folders[run]
 
-    def weights(self, run: products.RunId) -> Path:
+    def weights(self, run: artifacts.RunId) -> Path:
         """Return the final weights of a training. No rule declares them, so that they survive its failure."""
         return self.run(run) / WEIGHTS_FILE
 
-    def log(self, product: products.Product, stage: str) -> Path:
+    def log(self, product: artifacts.Product, stage: str) -> Path:
         """Return the log, such as `decode-final`, of the `stage` that makes a `product`, which decides the folder."""
         match product:
-            case products.DatasetArtifact():
+            case artifacts.DatasetArtifact():
                 folder = self.corpus(product.dataset)
-            case products.RunArtifact():
+            case artifacts.RunArtifact():
                 folder = self.run(product.run)
             case _:
                 folder = self.scale_folder
         return folder / "logs" / f"{stage}.log"
 
-    def path(self, product: products.Product) -> Path:
+    def path(self, product: artifacts.Product) -> Path:
         """Return the file whose presence means that a product is made.
 
         Raises:
             TypeError: The product has no path.
         """
         match product:
-            case products.DatasetArtifact():
+            case artifacts.DatasetArtifact():
                 return self.corpus(product.dataset) / IN_CORPUS[type(product)]
-            case products.RunArtifact():
+            case artifacts.RunArtifact():
                 return self.run(product.run) / path_in_run(product)
-            case products.LayerTimes():
+            case artifacts.LayerTimes():
                 return self.scale_folder / "layer_times.json"
-            case products.Calibration():
+            case artifacts.Calibration():
                 return self.scale_folder / "calibration.json"
-            case products.ModelSizes(paper):
+            case artifacts.ModelSizes(paper):
                 return self.scale_folder / "model_sizes" / f"{paper}.json"
-            case products.Table(paper, table):
+            case artifacts.Table(paper, table):
                 return self.results / paper / f"{table}.csv"
-            case products.Figure(paper, figure):
+            case artifacts.Figure(paper, figure):
                 return self.results / paper / f"{figure}.svg"
-            case products.Claims(paper):
+            case artifacts.Claims(paper):
                 return self.results / paper / "claims.csv"
         raise TypeError(f"no path of {product!r}")
 
-    def target(self, product: products.Product) -> Path:
+    def target(self, product: artifacts.Product) -> Path:
         """Return the file that a rule declares for `product`: its manifest if it has one."""
-        return self.path(products.manifest_of(product))
+        return self.path(artifacts.manifest_of(product))
 
-    def text(self, product: products.Translation) -> Path:
+    def text(self, product: artifacts.Translation) -> Path:
         """Return the detokenised twin of a translation."""
         return self.path(product).with_suffix(".txt")
 
-    def trees(self, product: products.Score, words: str = "") -> Path:
+    def trees(self, product: artifacts.Score, words: str = "") -> Path:
         """Return the trees that a score, `product`, was computed from; `words` is "", or `.aligned`."""
         return self.run(product.run) / f"parses/{product.decoding}/{product.split}{words}.trees"
 
 
-IN_CORPUS: dict[type[products.DatasetArtifact], str] = {
-    products.Raw: "raw.done",
-    products.Spoken: "spoken.json",
-    products.Prepared: "prepared/report.json",
-    products.Vocabulary: "subwords.model",
-    products.Encoded: f"encoded/{CORPUS_FILE}",
+IN_CORPUS: dict[type[artifacts.DatasetArtifact], str] = {
+    artifacts.Raw: "raw.done",
+    artifacts.Spoken: "spoken.json",
+    artifacts.Prepared: "prepared/report.json",
+    artifacts.Vocabulary: "subwords.model",
+    artifacts.Encoded: f"encoded/{CORPUS_FILE}",
 }
 """Paths of a dataset's products in the folder of its corpus."""
 
 
-def path_in_run(product: products.RunArtifact) -> str:
+def path_in_run(product: artifacts.RunArtifact) -> str:
     """Return the path of a product in the folder of its run.
 
     Raises:
         TypeError: The product has no path.
     """
     match product:
-        case products.Trained():
+        case artifacts.Trained():
             return DONE_FILE
-        case products.Outputs(_, decoding):
+        case artifacts.Outputs(_, decoding):
             return f"{decoding}/{OUTPUTS_FILE}"
-        case products.Scores(_, decoding):
+        case artifacts.Scores(_, decoding):
             return f"{decoding}/{SCORES_FILE}"
-        case products.Gates():
+        case artifacts.Gates():
             return "gates.json"
-        case products.Averaged(_, decoding):
+        case artifacts.Averaged(_, decoding):
             return f"averaged/{decoding}.safetensors"
-        case products.Tuned(_, decoding):
+        case artifacts.Tuned(_, decoding):
             return f"tuned/{decoding}.json"
-        case products.Translation(_, decoding, split) | products.Parse(_, decoding, split):
+        case artifacts.Translation(_, decoding, split) | artifacts.Parse(_, decoding, split):
             return f"translations/{decoding}/{split}.tok"
-        case products.Transcript(_, decoding, split, scored_on):
+        case artifacts.Transcript(_, decoding, split, scored_on):
             return f"transcripts/{decoding}/{split}@{scored_on}.txt"
-        case products.Score(_, measure, decoding, split, scored_on):
+        case artifacts.Score(_, measure, decoding, split, scored_on):
             return f"{measure}/{decoding}/{f'{split}@{scored_on}' if scored_on else split}.json"
-        case products.AttentionMaps(_, decoding, split, choice):
+        case artifacts.AttentionMaps(_, decoding, split, choice):
             return f"attention/{decoding}/{split}-{choice}.json"
-        case products.Alignments(_, split):
+        case artifacts.Alignments(_, split):
             return f"alignments/{split}.json"
     raise TypeError(f"no path of {product!r}")

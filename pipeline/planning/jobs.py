@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipeline.cluster.state import newest_checkpoint
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.artifacts import Encoded, Prepared, Product, RunArtifact, RunId, Spoken
 from pipeline.core.layout import DONE_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
@@ -189,23 +189,23 @@ class Jobs:
         """Yield the job that makes a product after a training; scoring takes so little time that it has none."""
         run = product.run
         match product:
-            case products.Averaged(_, decoding):
+            case artifacts.Averaged(_, decoding):
                 done = float(self.exists(product))
                 yield Job("average", f"{run.folder} {decoding}", run.dataset, done, averaged=forecast)
-            case products.Translation(_, decoding, split) | products.Parse(_, decoding, split):
+            case artifacts.Translation(_, decoding, split) | artifacts.Parse(_, decoding, split):
                 yield self.decoding_job("translate", product, forecast, run.dataset, split, f"{decoding} {split}")
-            case products.Transcript(_, decoding, split, scored_on):
+            case artifacts.Transcript(_, decoding, split, scored_on):
                 name = f"{decoding} {split}@{scored_on}"
                 yield self.decoding_job("translate", product, forecast, scored_on, split, name)
-            case products.Tuned(_, decoding):
+            case artifacts.Tuned(_, decoding):
                 yield self.decoding_job("tune", product, forecast, run.dataset, "dev", decoding)
-            case products.Score(_, "perplexities", decoding, split, scored_on):
+            case artifacts.Score(_, "perplexities", decoding, split, scored_on):
                 name = f"{decoding} {split}" + (f"@{scored_on}" if scored_on else "")
                 yield self.decoding_job("perplexity", product, forecast, scored_on or run.dataset, split, name)
-            case products.AttentionMaps(_, decoding, split, choice):
+            case artifacts.AttentionMaps(_, decoding, split, choice):
                 name = f"{decoding} {split}-{choice}"
                 yield self.decoding_job("attention", product, forecast, run.dataset, split, name)
-            case products.Alignments(_, split):
+            case artifacts.Alignments(_, split):
                 yield self.alignments_job(product, forecast, split)
 
     def decoding_job(

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob, queue_interval
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained, manifest_of
 from pipeline.core.layout import COST_FILE, path_in_run
 from pipeline.core.records.outputs import Decoded
@@ -26,10 +26,10 @@ from pipeline.workflow.runs import STATES, Runs, RunState, describe_product
 WRITTEN_IN_PART = 1.0
 """Modification time of reports that `reprise results` wrote. The workflow rebuilds them, as they may be incomplete."""
 SITE_LOG = "logs/site.log"
-COUNTED: dict[str, tuple[type[products.Product], ...]] = {
-    "decodings": (products.Translation, products.Parse, products.Transcript),
-    "scores": (products.Score,),
-    "reports": (products.Table, products.Figure, products.Claims),
+COUNTED: dict[str, tuple[type[artifacts.Product], ...]] = {
+    "decodings": (artifacts.Translation, artifacts.Parse, artifacts.Transcript),
+    "scores": (artifacts.Score,),
+    "reports": (artifacts.Table, artifacts.Figure, artifacts.Claims),
 }
 """Kinds of products that are counted, by name."""
 
@@ -78,10 +78,10 @@ class Watch:
         reports: Reports whose products are watched.
     """
 
-    def __init__(self, project: Project, reports: Iterable[products.Product]):
+    def __init__(self, project: Project, reports: Iterable[artifacts.Product]):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
-        self.manifests = list(dict.fromkeys(map(products.manifest_of, self.products)))
+        self.manifests = list(dict.fromkeys(map(artifacts.manifest_of, self.products)))
         self.run_folders = [project.layout.run(run) for run in runs_in(self.products)]
         self.runs = Runs(graph)
 
@@ -114,9 +114,9 @@ class Watch:
             jobs=dict(Counter(job.state.lower() for job in jobs if not job.is_over)),
         )
 
-    def trained_file(self, run: products.RunId) -> str:
+    def trained_file(self, run: artifacts.RunId) -> str:
         """Return the record of a training, as drivers register it."""
-        return os.path.abspath(self.project.root / self.project.layout.path(products.Trained(run)))
+        return os.path.abspath(self.project.root / self.project.layout.path(artifacts.Trained(run)))
 
     def in_words(self, driver: Driver) -> str:
         """Describe a driver; empty if it has surely ended."""
@@ -141,7 +141,7 @@ class Watch:
         """Return whether a job of one of the runs was ever submitted to Slurm."""
         return any(map(was_submitted, self.run_folders))
 
-    def made(self, kinds: tuple[type[products.Product], ...]) -> tuple[int, int]:
+    def made(self, kinds: tuple[type[artifacts.Product], ...]) -> tuple[int, int]:
         """Count the products of some kinds that are made, and all that are wanted."""
         wanted = [self.project.layout.path(product) for product in self.products if isinstance(product, kinds)]
         return sum(map(is_made, wanted)), len(wanted)
@@ -175,7 +175,7 @@ class Watch:
         for output in (
             product
             for product in self.products
-            if isinstance(product, products.Translation | products.Parse | products.Transcript)
+            if isinstance(product, artifacts.Translation | artifacts.Parse | artifacts.Transcript)
         ):
             if report := Decoded.read_if_valid(layout.path(output).with_suffix(".json")):
                 hours[report.device_name(costs[output.run])] += report.seconds / 3600

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.state import read_failure, read_starts
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.files import tail
 from pipeline.core.layout import Layout
@@ -81,36 +81,36 @@ def first_line(cause: str) -> str:
     return one_line(without_secrets(cause.strip()).split("\n")[0])
 
 
-CORPUS_STAGES: dict[type[products.DatasetArtifact], tuple[str, ...]] = {
-    products.Raw: ("generate", "download"),
-    products.Spoken: ("speak",),
-    products.Prepared: ("prepare",),
-    products.Vocabulary: ("subwords",),
-    products.Encoded: ("encode", "features"),
+CORPUS_STAGES: dict[type[artifacts.DatasetArtifact], tuple[str, ...]] = {
+    artifacts.Raw: ("generate", "download"),
+    artifacts.Spoken: ("speak",),
+    artifacts.Prepared: ("prepare",),
+    artifacts.Vocabulary: ("subwords",),
+    artifacts.Encoded: ("encode", "features"),
 }
 
 
-def logs_of(layout: Layout, product: products.Product) -> list[Path]:
+def logs_of(layout: Layout, product: artifacts.Product) -> list[Path]:
     """Return the logs of the jobs that make a product."""
     return [layout.log(product, stage) for stage in stages_of(product)]
 
 
-def stages_of(product: products.Product) -> list[str]:
+def stages_of(product: artifacts.Product) -> list[str]:
     """Return the names of a product's logs; none for a training, whose end is recorded (runs.py)."""
-    match products.manifest_of(product):
-        case products.DatasetArtifact() as made:
+    match artifacts.manifest_of(product):
+        case artifacts.DatasetArtifact() as made:
             return [*CORPUS_STAGES[type(made)]]
-        case products.Outputs(_, decoding):
+        case artifacts.Outputs(_, decoding):
             return [f"decode-{decoding}"]
-        case products.Scores(_, decoding):
+        case artifacts.Scores(_, decoding):
             return [f"score-{decoding}"]
-        case products.ModelSizes(paper):
+        case artifacts.ModelSizes(paper):
             return [f"model-sizes-{paper}"]
-        case products.LayerTimes():
+        case artifacts.LayerTimes():
             return ["layer-times"]
-        case products.Table(paper, name) | products.Figure(paper, name):
+        case artifacts.Table(paper, name) | artifacts.Figure(paper, name):
             return [f"{paper}-{name}"]
-        case products.Claims(paper):
+        case artifacts.Claims(paper):
             return [f"{paper}-claims"]
     return []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pipeline.config import load_run
-from pipeline.core import artifacts as products, digests, files, json_csv, layout, retries
+from pipeline.core import artifacts, digests, files, json_csv, layout, retries
 from pipeline.core.errors import UnreadableError, UserError, count_of
 from pipeline.core.records import corpus, jobs, outputs, training
 from pipeline.core.records.record import read_as, read_lines_as
@@ -33,15 +33,15 @@ LINES: dict[str, Any] = {
     layout.SAMPLES_FILE: training.SampleLine,
     layout.STATE_FILE: jobs.AnyEvent,
 }
-MARKS: dict[type[products.Product], Any] = {
-    products.Spoken: corpus.Spoken,
-    products.Tuned: outputs.Tuned,
-    products.Score: outputs.ScoreFile,
-    products.Gates: outputs.Gates,
-    products.AttentionMaps: outputs.AttentionMap,
-    products.Alignments: outputs.AlignmentMaps,
-    products.ModelSizes: outputs.ModelSizes,
-    products.LayerTimes: outputs.LayerCosts,
+MARKS: dict[type[artifacts.Product], Any] = {
+    artifacts.Spoken: corpus.Spoken,
+    artifacts.Tuned: outputs.Tuned,
+    artifacts.Score: outputs.ScoreFile,
+    artifacts.Gates: outputs.Gates,
+    artifacts.AttentionMaps: outputs.AttentionMap,
+    artifacts.Alignments: outputs.AlignmentMaps,
+    artifacts.ModelSizes: outputs.ModelSizes,
+    artifacts.LayerTimes: outputs.LayerCosts,
 }
 """Record types of the file that stands for a product."""
 

@@ -8,14 +8,14 @@ import logging
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.papers import reports
 from pipeline.papers.project import Project
 
 log = logging.getLogger(__name__)
 
-Inputs = Mapping[str, products.Product | list[products.Product]]
+Inputs = Mapping[str, artifacts.Product | list[artifacts.Product]]
 
 
 class Graph:
@@ -29,46 +29,46 @@ class Graph:
         self.project = project
         self.logged: list[UserError] = []
 
-    def reports(self, papers: Iterable[str]) -> list[products.Report]:
+    def reports(self, papers: Iterable[str]) -> list[artifacts.Report]:
         """Return every table, claims page and figure of some papers at this scale."""
-        found: list[products.Report] = []
+        found: list[artifacts.Report] = []
         for paper in papers:
             record = self.project.papers[paper]
             found += [
-                products.Table(paper, name)
+                artifacts.Table(paper, name)
                 for name in self.project.tables_here(paper)
                 if not record.tables[name].on_request
             ]
-            found += [products.ExampleTable(paper, name) for name in record.examples]
-            found += [products.TranscriptTable(paper, name) for name in record.transcripts]
-            found += [products.LayerTable(paper, name) for name in record.layer_costs]
-            found += [products.Figure(paper, name) for name in record.figures]
+            found += [artifacts.ExampleTable(paper, name) for name in record.examples]
+            found += [artifacts.TranscriptTable(paper, name) for name in record.transcripts]
+            found += [artifacts.LayerTable(paper, name) for name in record.layer_costs]
+            found += [artifacts.Figure(paper, name) for name in record.figures]
             claims = self.project.claims[paper].claims.values()
             found += (
-                [products.Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
+                [artifacts.Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
             )
         return found
 
     @cached_property
-    def on_request(self) -> list[products.Table]:
+    def on_request(self) -> list[artifacts.Table]:
         """List the tables of this scale that are made only if their files are asked for."""
         return [
-            products.Table(paper, name)
+            artifacts.Table(paper, name)
             for paper, record in self.project.papers.items()
             for name in self.project.tables_here(paper)
             if record.tables[name].on_request
         ]
 
-    def readable(self, papers: Iterable[str]) -> list[products.Report]:
+    def readable(self, papers: Iterable[str]) -> list[artifacts.Report]:
         """Return the reports of some papers that read no faulty dataset file; faults are logged."""
         return self.without_faults(self.reports(papers))
 
-    def without_faults(self, reports: list[products.Report]) -> list[products.Report]:
+    def without_faults(self, reports: list[artifacts.Report]) -> list[artifacts.Report]:
         """Return the reports that read no faulty dataset file; each fault is logged once."""
         faults = self.project.dataset_records.faults
         if not faults:
             return reports
-        found: list[products.Report] = []
+        found: list[artifacts.Report] = []
         for report in reports:
             try:
                 self.closure([report])
@@ -81,24 +81,24 @@ class Graph:
                 self.logged.append(error)
         return found
 
-    def has(self, report: products.Product) -> bool:
+    def has(self, report: artifacts.Product) -> bool:
         """Return whether a paper describes this report; other products always exist."""
         match report:
-            case products.ExampleTable(paper, name):
+            case artifacts.ExampleTable(paper, name):
                 return name in self.project.papers[paper].examples
-            case products.TranscriptTable(paper, name):
+            case artifacts.TranscriptTable(paper, name):
                 return name in self.project.papers[paper].transcripts
-            case products.LayerTable(paper, name):
+            case artifacts.LayerTable(paper, name):
                 return name in self.project.papers[paper].layer_costs
-            case products.Table(paper, name):
+            case artifacts.Table(paper, name):
                 return name in self.project.papers[paper].tables
         return True
 
-    def closure(self, targets: Iterable[products.Product]) -> list[products.Product]:
+    def closure(self, targets: Iterable[artifacts.Product]) -> list[artifacts.Product]:
         """Return `targets` and everything they depend on, each once, dependencies first."""
-        found: dict[products.Product, None] = {}
+        found: dict[artifacts.Product, None] = {}
 
-        def visit(product: products.Product) -> None:
+        def visit(product: artifacts.Product) -> None:
             if product in found:
                 return
             for needed in flatten(self.inputs(product)):
@@ -109,128 +109,128 @@ class Graph:
             visit(target)
         return list(found)
 
-    def inputs(self, product: products.Product) -> Inputs:
+    def inputs(self, product: artifacts.Product) -> Inputs:
         """Return the direct inputs of a product, by the name that its rule gives them.
 
         Raises:
             UserError: The product refers to something that does not exist.
         """
         match product:
-            case products.DatasetArtifact():
+            case artifacts.DatasetArtifact():
                 return self.corpus_inputs(product)
-            case products.RunArtifact():
+            case artifacts.RunArtifact():
                 return self.run_inputs(product)
-            case products.LayerTable():
-                return {"times": products.LayerTimes()}
-            case products.ExampleTable(paper, table):
+            case artifacts.LayerTable():
+                return {"times": artifacts.LayerTimes()}
+            case artifacts.ExampleTable(paper, table):
                 return {"measured": reports.example_products(self.project, paper, table)}
-            case products.TranscriptTable(paper, table):
+            case artifacts.TranscriptTable(paper, table):
                 return {"measured": reports.transcript_products(self.project, paper, table)}
-            case products.Table(paper, table):
+            case artifacts.Table(paper, table):
                 return {"measured": reports.table_products(self.project, paper, table)}
-            case products.Figure(paper, figure):
+            case artifacts.Figure(paper, figure):
                 return {"measured": reports.figure_products(self.project, paper, figure)}
-            case products.Claims(paper):
+            case artifacts.Claims(paper):
                 return {"measured": reports.claim_products(self.project, paper)}
         return {}
 
-    def corpus_inputs(self, product: products.DatasetArtifact) -> Inputs:
+    def corpus_inputs(self, product: artifacts.DatasetArtifact) -> Inputs:
         """Return the inputs of a product of a dataset."""
         record = self.project.dataset_records[product.dataset]
-        raw: dict[str, products.Product | list[products.Product]] = (
-            {"raw": products.Raw(product.dataset)} if record.collector else {}
+        raw: dict[str, artifacts.Product | list[artifacts.Product]] = (
+            {"raw": artifacts.Raw(product.dataset)} if record.collector else {}
         )
-        prepared = {"prepared": products.Prepared(product.dataset)}
-        if isinstance(product, products.Raw):
+        prepared = {"prepared": artifacts.Prepared(product.dataset)}
+        if isinstance(product, artifacts.Raw):
             return {}
-        if isinstance(product, products.Spoken):
+        if isinstance(product, artifacts.Spoken):
             return raw
         match record.form:
             case "speech":  # features are prepared and encoded in one stage
-                return {"spoken": products.Spoken(product.dataset)} if record.is_read_aloud else raw
+                return {"spoken": artifacts.Spoken(product.dataset)} if record.is_read_aloud else raw
             case "characters":
                 return raw
         match product:
-            case products.Vocabulary():
+            case artifacts.Vocabulary():
                 return prepared
-            case products.Encoded():
-                return {**prepared, "vocabulary": products.Vocabulary(product.dataset)}
+            case artifacts.Encoded():
+                return {**prepared, "vocabulary": artifacts.Vocabulary(product.dataset)}
         return raw
 
-    def run_inputs(self, product: products.RunArtifact) -> Inputs:
+    def run_inputs(self, product: artifacts.RunArtifact) -> Inputs:
         """Return the inputs of a product of a run.
 
         Raises:
             TypeError: The graph has no such product of a run.
         """
         run = product.run
-        corpus = {"corpus": products.Encoded(run.dataset)}
+        corpus = {"corpus": artifacts.Encoded(run.dataset)}
         match product:
-            case products.Trained():
-                sources: list[products.Product] = [
-                    products.Trained(other) for other in self.project.weight_sources(run).values()
+            case artifacts.Trained():
+                sources: list[artifacts.Product] = [
+                    artifacts.Trained(other) for other in self.project.weight_sources(run).values()
                 ]
                 return {**corpus, "others": sources}
-            case products.Averaged():
-                return {"trained": products.Trained(run)}
-            case products.Gates() | products.Alignments():
-                return {"trained": products.Trained(run), **corpus}
-            case products.Translation(_, decoding, _) | products.Parse(_, decoding, _):
+            case artifacts.Averaged():
+                return {"trained": artifacts.Trained(run)}
+            case artifacts.Gates() | artifacts.Alignments():
+                return {"trained": artifacts.Trained(run), **corpus}
+            case artifacts.Translation(_, decoding, _) | artifacts.Parse(_, decoding, _):
                 return {**self.decoding_inputs(run, decoding), **corpus}
-            case products.Tuned(_, decoding):
-                others: list[products.Product] = [
-                    products.Tuned(other, decoding) for other in self.project.tuning_runs(run, decoding)
+            case artifacts.Tuned(_, decoding):
+                others: list[artifacts.Product] = [
+                    artifacts.Tuned(other, decoding) for other in self.project.tuning_runs(run, decoding)
                 ]
                 return {**self.decoding_inputs(run, decoding), **corpus, "tuned_with": others}
-            case products.AttentionMaps(_, decoding, _, _):
+            case artifacts.AttentionMaps(_, decoding, _, _):
                 return {"weights": self.weights(run, decoding), **corpus}
-            case products.Transcript(_, decoding, _, scored_on):
+            case artifacts.Transcript(_, decoding, _, scored_on):
                 tuned = self.project.decoding(run.paper, run.system, decoding).tuned
-                chosen = {"tuned": products.Tuned(run, decoding)} if tuned else {}
-                return {**self.decoding_inputs(run, decoding), **chosen, "scored_on": products.Encoded(scored_on)}
-            case products.Score():
+                chosen = {"tuned": artifacts.Tuned(run, decoding)} if tuned else {}
+                return {**self.decoding_inputs(run, decoding), **chosen, "scored_on": artifacts.Encoded(scored_on)}
+            case artifacts.Score():
                 return self.score_inputs(product)
         raise TypeError(f"no inputs are known for {product!r}")
 
-    def score_inputs(self, score: products.Score) -> Inputs:
+    def score_inputs(self, score: artifacts.Score) -> Inputs:
         """Return the inputs of a score, which depend on what is scored."""
         run, decoding, split = score.run, score.decoding, score.split
-        corpus = {"corpus": products.Encoded(run.dataset)}
-        other_corpus = {"scored_on": products.Encoded(score.scored_on)} if score.scored_on else {}
+        corpus = {"corpus": artifacts.Encoded(run.dataset)}
+        other_corpus = {"scored_on": artifacts.Encoded(score.scored_on)} if score.scored_on else {}
         if score.measure == "perplexities":
             return {"weights": self.weights(run, decoding), **corpus, **other_corpus}
         if score.scored_on:
-            return {"transcript": products.Transcript(run, decoding, split, score.scored_on), **other_corpus}
+            return {"transcript": artifacts.Transcript(run, decoding, split, score.scored_on), **other_corpus}
         if self.project.dataset_records[run.dataset].form == "trees":
-            return {"parse": products.Parse(run, decoding, split), "prepared": products.Prepared(run.dataset)}
-        translation = {"translation": products.Translation(run, decoding, split)}
-        prepared: dict[str, products.Product] = {"prepared": products.Prepared(run.dataset)}
+            return {"parse": artifacts.Parse(run, decoding, split), "prepared": artifacts.Prepared(run.dataset)}
+        translation = {"translation": artifacts.Translation(run, decoding, split)}
+        prepared: dict[str, artifacts.Product] = {"prepared": artifacts.Prepared(run.dataset)}
         if score.measure == "phenomena":  # the expected phenomena are beside the raw text
-            return translation | corpus | prepared | {"raw": products.Raw(run.dataset)}
+            return translation | corpus | prepared | {"raw": artifacts.Raw(run.dataset)}
         return translation | prepared
 
-    def weights(self, run: products.RunId, decoding: str) -> products.Product:
+    def weights(self, run: artifacts.RunId, decoding: str) -> artifacts.Product:
         """Return the weights that a decoding loads: averaged checkpoints, or the final weights of the training."""
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
-        return products.Averaged(run, decoding) if averages else products.Trained(run)
+        return artifacts.Averaged(run, decoding) if averages else artifacts.Trained(run)
 
-    def decoding_inputs(self, run: products.RunId, decoding: str) -> Inputs:
+    def decoding_inputs(self, run: artifacts.RunId, decoding: str) -> Inputs:
         """Return the weights of a decoding, and its external language model if there is one."""
         other = self.project.decoding_language_model(run, decoding)
-        language_model = {"language_model": products.Trained(other)} if other else {}
+        language_model = {"language_model": artifacts.Trained(other)} if other else {}
         return {"weights": self.weights(run, decoding), **language_model}
 
 
-def flatten(inputs: Inputs) -> list[products.Product]:
+def flatten(inputs: Inputs) -> list[artifacts.Product]:
     """Return all products of some inputs."""
     return [item for value in inputs.values() for item in (value if isinstance(value, list) else [value])]
 
 
-def runs_in(found: Iterable[products.Product]) -> list[products.RunId]:
+def runs_in(found: Iterable[artifacts.Product]) -> list[artifacts.RunId]:
     """Return the runs that are trained for some products, in order."""
-    return list(dict.fromkeys(product.run for product in found if isinstance(product, products.Trained)))
+    return list(dict.fromkeys(product.run for product in found if isinstance(product, artifacts.Trained)))
 
 
-def datasets_in(found: Iterable[products.Product]) -> list[str]:
+def datasets_in(found: Iterable[artifacts.Product]) -> list[str]:
     """Return the datasets that some products are made from, in alphabetical order."""
-    return sorted({product.dataset for product in found if isinstance(product, products.DatasetArtifact)})
+    return sorted({product.dataset for product in found if isinstance(product, artifacts.DatasetArtifact)})

@@ -6,23 +6,23 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.data.dataset import SplitName, sources_of
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput, PlannedScore, PlannedTraining, ScoringPlan
 from pipeline.workflow.graph import Graph, datasets_in, flatten
 
-KINDS: dict[type[products.Product], str] = {
-    products.Averaged: "averaged",
-    products.Gates: "gates",
-    products.Alignments: "alignments",
-    products.AttentionMaps: "attention",
-    products.Score: "perplexity",
-    products.Tuned: "tuned",
-    products.Translation: "translation",
-    products.Parse: "parse",
-    products.Transcript: "transcript",
+KINDS: dict[type[artifacts.Product], str] = {
+    artifacts.Averaged: "averaged",
+    artifacts.Gates: "gates",
+    artifacts.Alignments: "alignments",
+    artifacts.AttentionMaps: "attention",
+    artifacts.Score: "perplexity",
+    artifacts.Tuned: "tuned",
+    artifacts.Translation: "translation",
+    artifacts.Parse: "parse",
+    artifacts.Transcript: "transcript",
 }
 """Kinds of outputs in the order in which they are made; those whose search may alter the model come last."""
 DESCRIBED = ("gates", "perplexity")
@@ -38,7 +38,7 @@ class Plans:
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
 
     @cached_property
-    def wanted(self) -> dict[products.Product, list[products.RunArtifact]]:
+    def wanted(self) -> dict[artifacts.Product, list[artifacts.RunArtifact]]:
         """List the products of each manifest that the reports of all papers need.
 
         A product that only a table on request needs joins the manifest of other reports once its data is here. Before
@@ -59,22 +59,22 @@ class Plans:
                 ]
         return found
 
-    def by_manifest(self, reports: Iterable[products.Report]) -> dict[products.Product, list[products.RunArtifact]]:
+    def by_manifest(self, reports: Iterable[artifacts.Report]) -> dict[artifacts.Product, list[artifacts.RunArtifact]]:
         """List the products that reports need by manifest, without reports whose dataset files can't be read."""
-        found: dict[products.Product, list[products.RunArtifact]] = {}
+        found: dict[artifacts.Product, list[artifacts.RunArtifact]] = {}
         for product in self.graph.closure(self.graph.without_faults(list(reports))):
-            manifest = products.manifest_of(product)
-            if manifest is not product and isinstance(product, products.RunArtifact):
+            manifest = artifacts.manifest_of(product)
+            if manifest is not product and isinstance(product, artifacts.RunArtifact):
                 found.setdefault(manifest, []).append(product)
         return found
 
-    def data_of(self, made: Iterable[products.Product]) -> set[str]:
+    def data_of(self, made: Iterable[artifacts.Product]) -> set[str]:
         """Return the datasets that products are made from."""
         return {*datasets_in(self.graph.closure([*made]))}
 
     def is_here(self, dataset: str) -> bool:
         """Return whether a corpus is here, or every file that it is made from."""
-        if any(self.layout.path(kind(dataset)).exists() for kind in (products.Raw, products.Encoded)):
+        if any(self.layout.path(kind(dataset)).exists() for kind in (artifacts.Raw, artifacts.Encoded)):
             return True
         from pipeline.data.fetch.download import local_paths  # imports an HTTP client
 
@@ -82,12 +82,12 @@ class Plans:
         sources = sources_of(self.project.dataset_records[dataset])
         return all(local_paths(name, source, downloads, mirror) for name, source in sources.items())
 
-    def products_of(self, manifest: products.Product) -> list[products.RunArtifact]:
+    def products_of(self, manifest: artifacts.Product) -> list[artifacts.RunArtifact]:
         """Return the products of a manifest, in the order in which they are made."""
         found, order = self.wanted.get(manifest, []), list(KINDS)
         return sorted(found, key=lambda product: order.index(type(product)))
 
-    def decoding(self, manifest: products.Outputs) -> DecodingPlan:
+    def decoding(self, manifest: artifacts.Outputs) -> DecodingPlan:
         """Return how a run is decoded.
 
         Raises:
@@ -95,15 +95,15 @@ class Plans:
         """
         run, name = manifest.run, manifest.decoding
         outputs = [self.output(product) for product in self.products_of(manifest)]
-        if name == products.TRAINING:
+        if name == artifacts.TRAINING:
             return DecodingPlan(name=name, outputs=outputs)
         settings = self.project.decoding(run.paper, run.system, name).model_dump(exclude={"tuned_with"})
         other = self.project.decoding_language_model(run, name)
         folder = str(self.layout.run(other)) if other else None
-        others = [str(self.layout.path(products.Tuned(run, name))) for run in self.project.tuning_runs(run, name)]
+        others = [str(self.layout.path(artifacts.Tuned(run, name))) for run in self.project.tuning_runs(run, name)]
         return DecodingPlan(name=name, settings=settings, language_model=folder, tuned_with=others, outputs=outputs)
 
-    def output(self, product: products.RunArtifact) -> PlannedOutput:
+    def output(self, product: artifacts.RunArtifact) -> PlannedOutput:
         """Return one output of a decoding's plan."""
         kind, elsewhere = KINDS[type(product)], getattr(product, "scored_on", None)
         fields = {"kind": kind, "file": path_in_run(product)}
@@ -114,23 +114,25 @@ class Plans:
             fields["dataset"] = self.dataset_file(elsewhere or product.run.dataset)
         return PlannedOutput.model_validate(fields)
 
-    def training(self, run: products.RunId) -> PlannedTraining:
+    def training(self, run: artifacts.RunId) -> PlannedTraining:
         """Return how a run is decoded at the end of its training job."""
-        manifests = [product for product in self.wanted if isinstance(product, products.Outputs) and product.run == run]
+        manifests = [
+            product for product in self.wanted if isinstance(product, artifacts.Outputs) and product.run == run
+        ]
         threads = self.project.scale.resources["decode"].threads
         return PlannedTraining(threads=threads, plans=[self.decoding(manifest) for manifest in manifests])
 
-    def scoring(self, manifest: products.Scores) -> ScoringPlan:
+    def scoring(self, manifest: artifacts.Scores) -> ScoringPlan:
         """Return how a decoding is scored."""
-        scores = [self.score(product) for product in self.products_of(manifest) if isinstance(product, products.Score)]
+        scores = [self.score(product) for product in self.products_of(manifest) if isinstance(product, artifacts.Score)]
         return ScoringPlan(name=manifest.decoding, scores=scores)
 
-    def score(self, product: products.Score) -> PlannedScore:
+    def score(self, product: artifacts.Score) -> PlannedScore:
         """Return one score of a decoding's plan."""
         inputs = self.graph.inputs(product)
         name, kind = next((name, kind) for name, kind in SCORED.items() if name in inputs)
         output = inputs[name]
-        assert isinstance(output, products.RunArtifact)
+        assert isinstance(output, artifacts.RunArtifact)
         dataset = product.scored_on or product.run.dataset
         run = self.layout.run(product.run)
         trees = [str(self.layout.trees(product, words).relative_to(run)) for words in ("", ".aligned")]
@@ -145,29 +147,29 @@ class Plans:
             **fields,
         )
 
-    def inputs(self, product: products.Product) -> list[Path]:
+    def inputs(self, product: artifacts.Product) -> list[Path]:
         """Return the files that the job for a product reads.
 
         Raises:
             UserError: No report needs this decoding, or a dataset file is faulty.
         """
-        made: Iterable[products.Product] = [product]
-        if isinstance(product, products.Outputs | products.Scores):
+        made: Iterable[artifacts.Product] = [product]
+        if isinstance(product, artifacts.Outputs | artifacts.Scores):
             made = self.products_of(product)
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report needs this decoding of this run")
         read = chain.from_iterable(flatten(self.graph.inputs(product)) for product in made)
         if product in self.graph.on_request:  # so that missing data is reported before anything runs
-            read = chain(read, map(products.Encoded, sorted(self.data_of([product]))))
-        declared = dict.fromkeys(map(products.manifest_of, read))
+            read = chain(read, map(artifacts.Encoded, sorted(self.data_of([product]))))
+        declared = dict.fromkeys(map(artifacts.manifest_of, read))
         return [self.layout.path(other) for other in declared if other != product]
 
-    def datasets(self, manifest: products.Product) -> list[str]:
+    def datasets(self, manifest: artifacts.Product) -> list[str]:
         """Return the dataset files that the outputs or scores of a manifest are measured by."""
         match manifest:
-            case products.Outputs():
+            case artifacts.Outputs():
                 found = [output.dataset for output in self.decoding(manifest).outputs if output.dataset]
-            case products.Scores():
+            case artifacts.Scores():
                 found = [score.dataset for score in self.scoring(manifest).scores]
             case _:
                 found = []
@@ -175,7 +177,7 @@ class Plans:
 
     def encoded(self, dataset: str) -> str:
         """Return the folder of an encoded corpus."""
-        return str(self.layout.path(products.Encoded(dataset)).parent)
+        return str(self.layout.path(artifacts.Encoded(dataset)).parent)
 
     @staticmethod
     def dataset_file(dataset: str) -> str:

@@ -11,7 +11,7 @@ from made_records import parallel_corpus, parallel_split
 from real_project import real_project
 from rule_files import TEXT, Placeholders
 
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.workflow.failures import ExecutorErrorHandler, first_line, logged_error, stages_of
 from pipeline.workflow.rules import product_of
@@ -29,7 +29,7 @@ def logs_in_rules() -> set[str]:
 
 
 def test_the_log_of_every_rule_is_looked_at():
-    made = [product_of(getattr(products, kind), Placeholders()) for kind in KINDS + REPORTS]
+    made = [product_of(getattr(artifacts, kind), Placeholders()) for kind in KINDS + REPORTS]
     looked_at = {stage for product in made for stage in stages_of(product)}
     assert logs_in_rules() - ELSEWHERE <= looked_at
     assert looked_at <= logs_in_rules()
@@ -54,9 +54,9 @@ def test_report_on_a_dataset_does_not_need_freed_text(tmp_path, freed):
     rejected = {"rejected": {"empty": 1}, "rejected_lines": {"empty": [2]}}
     split = PairsReport.model_validate(counts | rejected)
     PreparedPairs(dataset="toy", tokeniser="moses", splits=dict.fromkeys(dataset.split_names, split)).write(
-        project.layout.path(products.Prepared(dataset.name))
+        project.layout.path(artifacts.Prepared(dataset.name))
     )
-    encoded = project.layout.path(products.Encoded(dataset.name))
+    encoded = project.layout.path(artifacts.Encoded(dataset.name))
     splits = dict.fromkeys(dataset.split_names, parallel_split())
     parallel_corpus(60, splits=splits).write(encoded)
     for name in dataset.split_names:

@@ -15,7 +15,7 @@ from pipeline.analysis.figures.figure import COLOURS, Drawing, Figure, curve_sty
 from pipeline.analysis.reference_types import DecodingName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core import artifacts as products
+from pipeline.core import artifacts
 from pipeline.core.errors import count_of
 from pipeline.core.records.outputs import AlignmentMaps, AttentionMap
 
@@ -45,12 +45,12 @@ class AttentionHeads(Figure):
         "most sharply; contrast: two heads that differ most"
     )
 
-    def needs(self, view: PaperView) -> Iterator[products.Product]:
+    def needs(self, view: PaperView) -> Iterator[artifacts.Product]:
         yield self.maps(view)
 
-    def maps(self, view: PaperView) -> products.AttentionMaps:
+    def maps(self, view: PaperView) -> artifacts.AttentionMaps:
         """Return the attention maps of the first seed."""
-        return products.AttentionMaps(view.runs(self.system, self.dataset)[0], self.decoding, self.split, self.rule)
+        return artifacts.AttentionMaps(view.runs(self.system, self.dataset)[0], self.decoding, self.split, self.rule)
 
     def draw(self, view: PaperView) -> Drawing:
         """Draw the panels of words that the rule asks for."""
@@ -189,10 +189,10 @@ class Alignments(Figure):
     systems: list[SystemName] = Field(min_length=1, description="A row of panels each")
     split: Literal["dev", "test"] = "dev"
 
-    def needs(self, view: PaperView) -> Iterator[products.Alignments]:
+    def needs(self, view: PaperView) -> Iterator[artifacts.Alignments]:
         """Yield the alignments of the first seed."""
         for system in self.systems:
-            yield products.Alignments(view.runs(system, self.dataset)[0], self.split)
+            yield artifacts.Alignments(view.runs(system, self.dataset)[0], self.split)
 
     def draw(self, view: PaperView) -> Drawing:
         """Draw a row of panels for each system, and the curves of their entropies below."""
