@@ -13,7 +13,8 @@ import numpy as np
 
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.files import atomic_write, read_errors
-from pipeline.data.encoded_files import frame_files, staged_path, token_files
+from pipeline.data.encoded_files import frame_files, token_files
+from pipeline.data.staging import staged_path
 
 
 class SequenceStore:

@@ -15,7 +15,8 @@ from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, TELEMETRY_FILES, W
 from pipeline.core.provenance import provenance
 from pipeline.core.records.training import Outcome, Parameters, TrainedRun
 from pipeline.core.retries import retry_read
-from pipeline.data.encoded_files import require_whole, stage_in, training_stores
+from pipeline.data.encoded_files import require_whole, training_stores
+from pipeline.data.staging import stage_in
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import checkpoint, distributed, machine, ownership, setup, specification, tensor_file, warm_start
 from pipeline.training.trainer import Trainer

@@ -11,18 +11,10 @@ import pytest
 from made_records import parallel_corpus, parallel_split
 
 from pipeline.core.errors import UserError
-from pipeline.data import encoded_files
-from pipeline.data.encoded_files import (
-    copy_of,
-    encoded_stores,
-    file_system,
-    require_whole,
-    stage_in,
-    staged_path,
-    stores_digest,
-    token_files,
-)
+from pipeline.data import encoded_files, staging
+from pipeline.data.encoded_files import encoded_stores, require_whole, stores_digest, token_files
 from pipeline.data.sequence_store import TokenStore, token_type, write_tokens
+from pipeline.data.staging import copy_of, file_system, stage_in, staged_path
 
 
 @pytest.fixture
@@ -134,7 +126,7 @@ def far(tmp_path, monkeypatch):
     folder.mkdir()
     near.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(near))
-    monkeypatch.setattr(encoded_files, "file_system", lambda path: "lustre" if folder in Path(path).parents else "ext4")
+    monkeypatch.setattr(staging, "file_system", lambda path: "lustre" if folder in Path(path).parents else "ext4")
     return folder
 
 
@@ -179,7 +171,7 @@ def test_a_copy_that_is_there_is_not_made_again(stem):
 def test_store_is_read_in_place_if_the_disk_is_full(stem, monkeypatch):
     passed = []
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 0, 100))
-    monkeypatch.setattr(encoded_files, "read_through", passed.append)
+    monkeypatch.setattr(staging, "read_through", passed.append)
     stage_in(token_files(stem))
     assert passed == list(token_files(stem))
     assert [staged_path(path) for path in token_files(stem)] == list(token_files(stem))
@@ -214,7 +206,7 @@ def test_mounts_are_known_by_any_name(tmp_path, monkeypatch):
     rows = [b"server:/a " + listed + rb"/my\040disk nfs4 rw 0 0", b"b " + listed + b"/d\xe9j\xe0 lustre rw 0 0"]
     rows.append(b"c /c fuse.\xe9 rw 0 0")
     (tmp_path / "mounts").write_bytes(b"\n".join(rows))
-    monkeypatch.setattr(encoded_files, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(staging, "MOUNTS", tmp_path / "mounts")
     assert file_system(tmp_path / "my disk/file") == "nfs4"
     assert file_system(tmp_path / os.fsdecode(b"d\xe9j\xe0/file")) == "lustre"
     assert file_system(tmp_path / "my") == ""
