@@ -30,7 +30,8 @@ from pipeline.papers.project import ProjectOptions, Settings, load_project, requ
 from pipeline.report import claims, figure, filled_table, layer_table, text_tables
 from pipeline.report.markup import write_twins
 from pipeline.report.table import render
-from pipeline.workflow.campaign import NOT_RUN, WRITTEN_IN_PART, Campaign, Causes, Watch
+from pipeline.workflow.campaign import WRITTEN_IN_PART, Campaign, Watch
+from pipeline.workflow.causes import NOT_RUN, Causes
 from pipeline.workflow.failures import first_line
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.plans import Plans

@@ -1,28 +1,19 @@
-"""Progress of a training: log lines, `progress.jsonl`, TensorBoard event files, and `cost.json`.
+"""Progress of a training: log lines, `progress.jsonl`, and TensorBoard event files."""
 
-`cost.json` has one entry per start, and their sum.
-"""
-
-import datetime
 import json
 import logging
-import os
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line, atomic_write, complete_lines
-from pipeline.core.layout import COST_FILE, EVENTS, PROGRESS_FILE
+from pipeline.core.layout import EVENTS, PROGRESS_FILE
 from pipeline.core.records import training as records
 from pipeline.core.records.record import Record
 from pipeline.training.state import Sums, TrainingState
-
-if TYPE_CHECKING:
-    import torch
 
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 5.0
@@ -247,71 +238,3 @@ def scalars(record: records.AnyProgress) -> dict[str, float]:
             return {f"{name}/nll_per_token": loss.nll_per_token for name, loss in losses.items()}
         case records.MonitorLine():
             return {f"{name}/{at}": value for name, values in record.values.items() for at, value in enumerate(values)}
-
-
-class CostCounter:
-    """Cost of this start, added to those of earlier starts of the run.
-
-    It is written with every checkpoint, so that a killed process loses only its last minutes.
-
-    Args:
-        run_folder: Folder of `cost.json`.
-        device: Where the model is trained.
-        machine: Recorded in the entry.
-        first: Steps done before this start.
-    """
-
-    def __init__(self, run_folder: Path, device: "torch.device", machine: records.Machine, first: int):
-        self.path = Path(run_folder) / COST_FILE
-        earlier = records.TrainingCost.read_if_there(self.path)
-        self.earlier = earlier.starts if earlier else ()
-        self.device, self.machine, self.first = device, machine, first
-        self.began, self.used = time.perf_counter(), time.process_time()
-        self.started = now()
-        self.tokens, self.flops = 0, 0.0
-
-    def count(self, tokens: int, flops: float) -> None:
-        """Add the cost of a step: target `tokens` without padding, and `flops` of this process."""
-        self.tokens += tokens
-        self.flops += flops
-
-    def until(self, step: int) -> records.TrainingCost:
-        """Return the cost of all starts; `step` is the number of steps done so far."""
-        starts = (*self.earlier, self.entry(step))
-        return records.TrainingCost(starts=starts, total=records.TotalCost.of(starts))
-
-    def write(self, step: int) -> None:
-        """Write the file."""
-        self.until(step).write(self.path)
-
-    def entry(self, step: int) -> records.StartCost:
-        """Return the cost of this start so far."""
-        seconds = time.perf_counter() - self.began
-        gpus = self.machine.processes if self.device.type == "cuda" else 0
-        return records.StartCost(
-            started=self.started,
-            stopped=now(),
-            node=os.uname().nodename,
-            **dict(self.machine),
-            steps=step - self.first,
-            seconds=round(seconds, 3),
-            processor_seconds=round(time.process_time() - self.used, 3),
-            gpu_hours=gpus * seconds / 3600,
-            peak_memory_gib=round(peak_memory_gib(self.device), 3),
-            tokens=self.tokens,
-            flops=self.flops,
-        )
-
-
-def peak_memory_gib(device: "torch.device") -> float:
-    """Return the peak memory in GiB: allocated on the GPU, or resident in this process."""
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.max_memory_allocated(device) / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def now() -> str:
-    """Return the UTC time in ISO 8601, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

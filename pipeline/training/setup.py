@@ -16,8 +16,9 @@ from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_par
 from pipeline.training import distributed, machine, ownership, run_model, step, trainer
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
+from pipeline.training.cost import CostCounter
 from pipeline.training.optimiser import Optimiser, Schedule
-from pipeline.training.progress import CostCounter, JsonLines, Progress
+from pipeline.training.progress import JsonLines, Progress
 from pipeline.training.state import TrainingState
 from pipeline.training.validation import Validation
 

@@ -9,8 +9,9 @@ from functools import partial
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine, RollBack, SampleLine
 from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.cost import CostCounter
 from pipeline.training.guards import all_finite, count_skipped_step, diverged, too_many_skipped
-from pipeline.training.progress import CostCounter, JsonLines, Progress
+from pipeline.training.progress import JsonLines, Progress
 from pipeline.training.state import Sums, TrainingState
 from pipeline.training.step import AsyncScalars, Prefetcher, PreparedStep, StepRunner
 from pipeline.training.tensor_file import load_weights

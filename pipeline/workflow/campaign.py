@@ -1,4 +1,4 @@
-"""State of a campaign: runs by state, other products, cost so far, failures, and why a product is missing."""
+"""State of a campaign: runs by state, other products, cost so far, and failures."""
 
 import itertools
 import os
@@ -7,21 +7,19 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob, queue_interval
 from pipeline.core import artifacts
-from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained, manifest_of
-from pipeline.core.layout import COST_FILE, path_in_run
+from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
-from pipeline.outputs.manifest import entries_of
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import Driver, is_on_this_machine, is_snakemake_process, read_drivers
-from pipeline.workflow.failures import Failed, failure_of, failures, first_line, logs_of
-from pipeline.workflow.graph import Graph, datasets_in, flatten, runs_in
-from pipeline.workflow.runs import STATES, Runs, RunState, describe_product
+from pipeline.workflow.failures import Failed, failure_of, logs_of
+from pipeline.workflow.graph import Graph, datasets_in, runs_in
+from pipeline.workflow.runs import STATES, Runs, RunState
 
 WRITTEN_IN_PART = 1.0
 """Modification time of reports that `reprise results` wrote. The workflow rebuilds them, as they may be incomplete."""
@@ -202,69 +200,3 @@ def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
         return f"snakemake, {named} on {driver.host}, if it still runs"
     alive = any(job.job == driver.job and not job.is_over for job in jobs)
     return f"snakemake, {named} on {driver.host}" if alive else ""
-
-
-FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
-BLOCKED = "not run: needs "
-PRIORITIES = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
-"""Starts of the reasons; of several reasons the first in this order is reported."""
-
-
-class Causes:
-    """Reasons for missing products at one moment of a campaign."""
-
-    def __init__(self, graph: Graph, campaign: Campaign):
-        self.graph, self.layout = graph, graph.project.layout
-        self.runs = {state.run: state for state in campaign.runs}
-        self.unmade = WAITING if campaign.driver else NOT_RUN
-        self.reason_for = cache(self._reason_for)
-        self.entries_of = cache(entries_of)
-        self.failed_in = cache(lambda folder: list(failures(folder)))
-
-    def missing(self, products: Iterable[Product]) -> list[Product]:
-        """Return the products whose files do not exist."""
-        return [product for product in dict.fromkeys(products) if not self.layout.path(product).exists()]
-
-    def why(self, products: Iterable[Product]) -> str:
-        """Return the most informative reason among all missing products; empty if none is missing."""
-        return min((self.reason_for(product) for product in self.missing(products)), key=priority_of, default="")
-
-    def _reason_for(self, product: Product) -> str:
-        """Return the reason for a missing product: its own failure, or the state of its inputs."""
-        if isinstance(product, Trained) and (state := self.runs.get(product.run)):
-            if state.state == "failed":
-                return FAILED + first_line(state.why)
-            if state.state == "running":
-                return RUNNING
-        elif failed := self.failure(product):
-            return f"{FAILED}{failed.stage}: {first_line(failed.cause)}"
-        needed = self.missing(flatten(self.graph.inputs(product)))
-        return min((self.reason_from_input(product, source) for source in needed), key=priority_of, default=self.unmade)
-
-    def reason_from_input(self, product: Product, needed: Product) -> str:
-        """Return the reason for a missing product by a missing input; a failure in the same run is its own."""
-        words = self.reason_for(needed)
-        if isinstance(product, RunArtifact) and isinstance(needed, RunArtifact) and product.run == needed.run:
-            return words
-        if words.startswith(FAILED):
-            return f"{BLOCKED}{describe_product(needed).removesuffix(' first')}, which failed"
-        return words if words.startswith(BLOCKED) else self.unmade
-
-    def failure(self, product: Product) -> Failed | None:
-        """Return the failure of the stage that makes a product, from its manifest or log."""
-        if isinstance(product, DatasetArtifact):  # each of its stages needs the previous one
-            return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
-        if isinstance(product, RunArtifact) and (listed := manifest_of(product)) is not product:
-            path = self.layout.path(listed)
-            entry = self.entries_of(path).get(path_in_run(product))
-            if entry and entry.error:
-                log = logs_of(self.layout, product)[0]
-                return Failed(log.stem, self.layout.run(product.run), entry.error, log, is_bug=False)
-        logs = logs_of(self.layout, product)
-        folder = self.layout.run(product.run) if isinstance(product, RunArtifact) else self.layout.scale_folder
-        return next((failure for failure in self.failed_in(folder) if failure.log in logs), None)
-
-
-def priority_of(words: str) -> int:
-    """Return the place of a reason in PRIORITIES."""
-    return next(place for place, start in enumerate(PRIORITIES) if words.startswith(start))

@@ -19,7 +19,8 @@ from pipeline.papers.project import ProjectOptions
 from pipeline.report import results
 from pipeline.report.claims import write_claims
 from pipeline.report.results import mark_incomplete
-from pipeline.workflow.campaign import WRITTEN_IN_PART, Causes, Watch
+from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
+from pipeline.workflow.causes import Causes
 from pipeline.workflow.drivers import register_driver
 from pipeline.workflow.graph import Graph, flatten
 from reprise.__main__ import main

@@ -25,8 +25,9 @@ from pipeline.core.records.training import (
     ValidationLine,
 )
 from pipeline.training import progress
+from pipeline.training.cost import CostCounter
 from pipeline.training.job import train_run
-from pipeline.training.progress import CostCounter, EventFile, JsonLines, Progress, clock, progress_line
+from pipeline.training.progress import EventFile, JsonLines, Progress, clock, progress_line
 from pipeline.training.specification import run_key
 from pipeline.training.state import Sums, TrainingState, perplexity
 
