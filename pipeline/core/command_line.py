@@ -26,6 +26,7 @@ class Argument(Generic[Value]):
 
     Attributes:
         name: The option as typed; by default `--` and the parameter's name with dashes.
+        short: A second name of the option, such as `-n`.
         metavar: Name of the value in help.
         convert: Turns the text into a value; by default the type does. It raises `argparse.ArgumentTypeError`.
         repeated: The option may be given several times, each time with one value.
@@ -35,6 +36,7 @@ class Argument(Generic[Value]):
     """
 
     name: str = ""
+    short: str = ""
     metavar: str | tuple[str, ...] | None = None
     convert: Callable[[str], Value] | None = None
     repeated: bool = False
@@ -89,9 +91,12 @@ def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]
         if label and label not in groups:
             groups[label] = parser.add_mutually_exclusive_group(required=parameter.argument.required)
         place = groups.get(label, parser)
-        option = parameter.argument.name or f"--{parameter.name.replace('_', '-')}"
-        names = {"dest": parameter.name} if parameter.is_option else {}
-        place.add_argument(option if parameter.is_option else parameter.name, **names, **settings(parameter))
+        if parameter.is_option:
+            option = parameter.argument.name or f"--{parameter.name.replace('_', '-')}"
+            names = [name for name in (parameter.argument.short, option) if name]
+            place.add_argument(*names, dest=parameter.name, **settings(parameter))
+        else:
+            place.add_argument(parameter.name, **settings(parameter))
 
 
 def call(function: Callable[..., None], args: argparse.Namespace) -> None:
@@ -158,13 +163,15 @@ def settings(parameter: Parameter) -> dict[str, Any]:
             found |= {"default": [*parameter.default]} if has_default and not parameter.is_option else {}
     elif has_default and not parameter.is_option:
         found |= {"nargs": "?", "default": parameter.default}
+    metavar = parameter.argument.metavar
     if get_origin(kind) is Literal:
         found["choices"] = get_args(kind)
+        if not parameter.is_option:
+            metavar = metavar or f"{{{','.join(map(str, found['choices']))}}}"  # or an error would name the parameter
     else:
         found["type"] = parameter.argument.convert or kind
-    metavar = parameter.argument.metavar or (
-        None if parameter.is_option or "choices" in found else parameter.name.upper()
-    )
+        if not parameter.is_option:
+            metavar = metavar or parameter.name.upper()
     return found | ({"metavar": metavar} if metavar else {})
 
 

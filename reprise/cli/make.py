@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import IO, Annotated, Any
 
 from filelock import lock_descriptor
 from rich.live import Live
 
+from pipeline.core.artifacts import Report
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import write_errors
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
@@ -39,6 +41,8 @@ DETAIL = re.compile(
     r"|\[... |\d+ of \d+ steps|error: |failed: "
 )
 """Beginnings of Snakemake lines that are no events, or are repeated at the end."""
+REASONS = re.compile(r"Reasons:|This was a dry-run|    \(check individual jobs|    (input|output) files |        \w")
+"""Beginnings of lines of a dry run that name, for each reason, the rules that would run."""
 NOT_FORESEEN = re.compile(r"Warning: the following output files of rule decode were not present when the DAG was")
 """Beginning of a warning of two lines: a training job has decoded already, as it should."""
 FIRST_SHARE = 0.02
@@ -53,7 +57,7 @@ def make(
     targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")],
     *,
     cores: Annotated[str | None, Argument(metavar="N")] = None,
-    dry_run: bool = False,
+    dry_run: Annotated[bool, Argument(short="-n")] = False,
     settings: Settings = (),
 ) -> None:
     """Run Snakemake for some targets, and show its progress.
@@ -75,25 +79,47 @@ def make(
 
     Raises:
         UserError: A target or the number of cores is wrong, or Snakemake failed.
-        SystemExit: The dry run ended, with its exit status.
     """
     if cores and cores != "all" and not (cores.isdecimal() and int(cores)):
         raise UserError(f"--cores {cores}: must be a number, at least 1, or `all`")
     changed = parse_settings(settings)
     project = find_project(changed)
     graph = Graph(project)
-    watch = Watch(project, [report for target in targets for report in reports_asked_for(graph, target)])
+    reports = [report for target in targets for report in reports_asked_for(graph, target)]
+    watch = Watch(project, reports)
     config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in changed.items())] if changed else []
     options = [*config, *(["--cores", cores] if cores else [])]
     if dry_run:
-        sys.exit(
-            subprocess.call([*SNAKEMAKE, "--dry-run", *QUIET, "progress", *options, "--", *targets], cwd=project.root)
-        )
+        print_dry_run([*options, "--", *targets], project)
+        return
     begun, title = time.monotonic(), " ".join(targets)
     with Workflow([*options, "--", *targets], project) as workflow:
         show_screen(workflow, watch, title) if sys.stdout.isatty() else print_events(workflow)
-    made = ", ".join(f"{there} {name}" for name, (there, _) in watch.snapshot().made.items() if there)
-    print(f"{title}: made of {made}; {(time.monotonic() - begun) / 60:.1f} minutes", flush=True)
+    counts = ((there, name.removesuffix("s")) for name, (there, _) in watch.snapshot().made.items() if there)
+    made = ", ".join(count_of(there, name) for there, name in counts)
+    took = f"{(time.monotonic() - begun) / 60:.1f} minutes"
+    print(f"{title}: made of {made}, in {folder_of(reports, project)}; {took}", flush=True)
+
+
+def folder_of(reports: Iterable[Report], project: Project) -> Path:
+    """Return the folder of some reports: that of their paper, or that of their scale."""
+    return Path(os.path.commonpath([project.layout.path(report).parent for report in reports]))
+
+
+def print_dry_run(arguments: Sequence[str], project: Project) -> None:
+    """Print in a few lines what Snakemake would run with some arguments.
+
+    Raises:
+        UserError: Snakemake failed; the message contains its errors.
+    """
+    command = [*SNAKEMAKE, "--dry-run", *QUIET, "progress", *arguments]
+    done = subprocess.run(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = done.stdout.decode(errors="replace").splitlines()
+    if done.returncode:
+        raise UserError("\n".join(causes(lines)))
+    for line in events(lines, lambda: False):
+        if not REASONS.match(line):
+            print(line)
 
 
 class Workflow:

@@ -55,7 +55,7 @@ def command(
     kind: Literal["slow", "fast"] = "slow",
     number: Annotated[int, Argument(convert=even)] = 2,
     many: tuple[int, ...] = (),
-    is_quiet: bool = False,
+    is_quiet: Annotated[bool, Argument(short="-q")] = False,
     name: str | None = None,
     left: Annotated[bool, Argument(exclusive="side")] = False,
     right: Annotated[bool, Argument(exclusive="side")] = False,
@@ -105,7 +105,7 @@ def by_hand() -> argparse.ArgumentParser:
     made.add_argument("--kind", choices=["slow", "fast"], default="slow")
     made.add_argument("--number", type=even, default=2)
     made.add_argument("--many", nargs="+", action="extend", type=int, default=[])
-    made.add_argument("--is-quiet", action="store_true")
+    made.add_argument("-q", "--is-quiet", action="store_true")
     made.add_argument("--name")
     side = made.add_mutually_exclusive_group()
     side.add_argument("--left", action="store_true")
@@ -118,9 +118,14 @@ def by_hand() -> argparse.ArgumentParser:
 def some_words(dice: random.Random) -> list[str]:
     """Some options in any order, around the positional arguments."""
     sides, kinds = ["--left", "--right"], ["slow", "fast"]
-    options = [["--rate", "1e-3"], ["--kind", dice.choice(kinds)], ["--number", "4"], ["--is-quiet"], ["--name=x"]]
+    options = [
+        ["--rate", "1e-3"],
+        ["--kind", dice.choice(kinds)],
+        ["--number", "4"],
+        [dice.choice(["-q", "--is-quiet"])],
+    ]
     options += [["--many", "1", "2", "--many", "3"], [dice.choice(sides)], ["--root", "there"]]
-    options += [["--set", "a=1", "--set", "b=2"]]
+    options += [["--set", "a=1", "--set", "b=2"], ["--name=x"]]
     chosen = [["--steps", "7"], *dice.sample(options, dice.randint(0, len(options)))]
     dice.shuffle(chosen)
     return ["a/run", "1", "2", *dice.choice([[], ["f"], ["f", "g"]]), *(word for option in chosen for word in option)]

@@ -24,7 +24,7 @@ from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
 from reprise.cli import REPRISE
-from reprise.cli.make import Pace, Workflow, causes, events, make, print_events, show_screen
+from reprise.cli.make import Pace, Workflow, causes, events, folder_of, make, print_events, show_screen
 
 MODULE = sys.modules[Workflow.__module__]
 SAID = """\
@@ -187,6 +187,14 @@ def test_a_terminal_has_a_screen(project, monkeypatch, capsys):
     said = " ".join(re.sub(r"\x1b\[[?0-9;]*\w", "", capsys.readouterr().out).split())
     assert said.startswith("toy no Snakemake is running") and "0 done 0 running" in said
     assert "to continue:" not in said
+
+
+def test_reports_lie_in_the_folder_of_their_paper_or_scale():
+    tables, project = [Table("weighted", "table2"), Table("attention", "table3")], real_project({"scale": "smoke"})
+    assert [str(folder_of(some, project)) for some in (tables[:1], tables)] == [
+        "results/smoke/weighted",
+        "results/smoke",
+    ]
 
 
 def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):

@@ -54,6 +54,7 @@ def root(tmp_path_factory) -> Path:
     path.write_text(yaml.safe_dump(paper))
     events = require(call(root, "reprise", "make", "mine", *SMOKE))
     assert ": done, dev perplexity" in events and "made of 2 trainings" in events and events.count("\n") < 60
+    assert " scores, 2 reports, in results/smoke/mine; " in events
     return root
 
 

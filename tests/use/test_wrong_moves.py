@@ -98,6 +98,11 @@ def test_wrong_argument_is_explained_in_one_line(name, folder, capsys):
         ([], "error: name a command; `reprise --help` lists them\n"),
         (["--"], "required: COMMAND\n"),
         (["pack", "attention/base"], "required: OUT; OUT: Folder to write, or a file NAME.tar\n"),
+        (
+            ["new"],
+            "required: {dataset,paper}, NAME; {dataset,paper}: Kind of thing to create; NAME: Lower-case letters, "
+            "digits and `-`\n",
+        ),
         (["translat"], "unknown command 'translat'; did you mean 'translate'?; `reprise --help` lists the commands\n"),
         (
             ["weighted"],

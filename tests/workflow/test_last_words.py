@@ -134,11 +134,11 @@ def test_unwritable_work_folder_is_one_error_before_any_job(project):
     assert "grammar: grammar-smoke-en-de" not in done.stderr
 
 
-def test_dry_run_of_make_ends_in_a_summary(tmp_path):
-    done = call(ROOT, "reprise", "make", "weighted", "--dry-run", "--set", "scale=smoke", "--set", f"work={tmp_path}")
-    lines = (done.stdout + done.stderr).splitlines()
-    assert done.returncode == 0 and not list(tmp_path.iterdir()), lines
-    assert any(line.startswith("In short, at scale smoke: ") for line in lines[-10:]) and len(lines) < 60
+def test_dry_run_of_make_is_a_summary_only(tmp_path):
+    done = call(ROOT, "reprise", "make", "weighted", "-n", "--set", "scale=smoke", "--set", f"work={tmp_path}")
+    assert done.returncode == 0 and not done.stderr and not list(tmp_path.iterdir()), done
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("In short, at scale smoke: ") and 5 < len(lines) < 10
 
 
 def test_make_refuses_a_target_it_does_not_have(project):
