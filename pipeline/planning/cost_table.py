@@ -82,10 +82,8 @@ def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]
     total, last = cost.total, cost.starts[-1]
     share = total.steps / int(planned["steps"])
     forecast = forecast_hours(planned, last.device, devices)
-    processor = [start.processor_seconds for start in cost.starts if start.processor_seconds is not None]
-    all_counted = len(processor) == len(cost.starts) and last.processes == 1
-    used = sum(processor) / last.threads / 3600 if all_counted else None
-    fact = total.gpu_hours or used or total.seconds / 3600
+    used = cost.thread_seconds
+    fact = total.gpu_hours or (used or total.seconds) / 3600
     return {
         "job": "train",
         "name": planned["name"],
@@ -99,7 +97,7 @@ def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]
         "flops": f"{total.flops:.4g}",
         "hours_forecast": f"{share * forecast:.4g}" if forecast else "",
         "hours": f"{total.seconds / 3600:.4g}",
-        "processor_hours": f"{used:.4g}" if used else "",
+        "processor_hours": f"{used / 3600:.4g}" if used else "",
         "ratio": f"{fact / (share * forecast):.3f}" if forecast and share else "",  # it may stop before its first step
         "gpu_hours": f"{total.gpu_hours:.4g}" if total.gpu_hours else "",
         "peak_memory_gib": total.peak_memory_gib,

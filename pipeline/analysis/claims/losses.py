@@ -14,7 +14,7 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import PLATEAU, LossCurve, System, curve_gaps, mean_gaps
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Alignments, Product, RunId
-from pipeline.core.records.training import DEV_LOSS
+from pipeline.core.records.training import DEV_LOSS, TrainingCost
 from pipeline.core.schema import Number
 
 TRAINING_LOSS = "training_loss"
@@ -46,11 +46,19 @@ class TrainedPair(Claim):
         """Return the loss curves of the system and of the baseline."""
         return [[measured.folders.loss_curve(run) for run in runs] for runs in self.runs(measured)]
 
-    def seconds(self, measured: Measurements) -> list[float]:
-        """Return the mean training time of the system and of the baseline."""
-        return [
-            mean([measured.folders.required_cost(run).total.seconds for run in runs]) for runs in self.runs(measured)
+    def seconds(self, measured: Measurements) -> tuple[list[float], str]:
+        """Return the mean training time of the system and of the baseline, and its unit in words.
+
+        Steps that a kill undid are left out. Time is CPU time if all trainings counted that, because time by the clock
+        depends on what else a processor does.
+        """
+        costs = [[measured.folders.required_cost(run) for run in runs] for runs in self.runs(measured)]
+        counted = all(cost.thread_seconds for of_system in costs for cost in of_system)
+        found = [
+            mean([kept_seconds(*pair, counted) for pair in zip(of_system, curves, strict=True)])
+            for of_system, curves in zip(costs, self.curves(measured), strict=True)
         ]
+        return found, "s of CPU time" if counted else "s"
 
     def dev_losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
         """Return dev losses, the final ones unless others are given, with the noise of final ones.
@@ -73,6 +81,12 @@ class TrainedPair(Claim):
             The baseline's quantity minus the system's.
         """
         return contrast(f"{self.baseline} − {self.system}, {name}", [(1, theirs), (-1, ours)])
+
+
+def kept_seconds(cost: TrainingCost, curve: LossCurve, counted: bool) -> float:
+    """Return the seconds of the steps that a training kept; of CPU time if that is `counted`."""
+    whole = (cost.thread_seconds if counted else None) or cost.total.seconds
+    return whole * min(1.0, float(curve.steps[-1]) / cost.total.steps)
 
 
 class CurvesClaim(TrainedPair):
@@ -119,13 +133,13 @@ class EqualTimeClaim(TrainedPair):
         hardware = {measured.folders.required_cost(run).hardware for runs in self.runs(measured) for run in runs}
         if len(hardware) > 1:
             raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
-        seconds = self.seconds(measured)
+        seconds, unit = self.seconds(measured)
         losses = [best_at(min(seconds), own, several) for own, several in zip(seconds, curves, strict=True)]
         pairs = zip((self.system, self.baseline), losses, strict=True)
         samples = [self.dev_losses(measured, system, own) for system, own in pairs]
         ours = (
             f"{self.system} and {self.baseline}: {samples[0].mean:.3f} and {samples[1].mean:.3f} nats after "
-            f"{min(seconds):.0f} s (trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
+            f"{min(seconds):.0f} {unit} (trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
         )
         return Findings(ours, [self.lower("dev loss at equal time (nats)", *samples)], "dev losses of trainings")
 
@@ -177,7 +191,7 @@ class StepsClaim(TrainedPair):
         samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline)
         target = mean([float(curve.dev[-1]) for curve in theirs])
         shares = [curve.steps_to(target) / total for curve in ours]
-        seconds = self.seconds(measured)
+        seconds, _ = self.seconds(measured)
         time = total / ours[0].steps[-1] * seconds[0] / seconds[1]
         after = [
             f"after {share:.0%} of its steps, {share * time:.0%} of its time" if share < float("inf") else "not reached"

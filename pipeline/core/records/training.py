@@ -151,6 +151,19 @@ class TrainingCost(Record):
         return sum(start.seconds * start.processes for start in self.starts) / 3600
 
     @property
+    def thread_seconds(self) -> float | None:
+        """Return the CPU time of a thread; None if a GPU or several processes computed, or a start did not count it.
+
+        Other load on the machine does not lengthen it.
+        """
+        counted = [
+            start.processor_seconds / start.threads
+            for start in self.starts
+            if start.processor_seconds is not None and start.processes == 1 and not start.gpu_hours
+        ]
+        return sum(counted) if len(counted) == len(self.starts) else None
+
+    @property
     def hardware(self) -> str:
         """Return the distinct devices, in order."""
         return "; ".join(dict.fromkeys(f"{start.processes} x {start.device}" for start in self.starts))

@@ -173,10 +173,10 @@ def test_branch_log_must_start_with_the_draw(project_with):
     assert row["verdict"] == NOT_RUN and "before initial weights were logged" in row["evidence"]
 
 
-def put_timed_training(project, system, dev, seconds, device="toy processor"):
+def put_timed_training(project, system, dev, seconds, device="toy processor", **cost):
     put_losses(project, system, dev, [1.0] * len(dev), dev_noise=0.01)
     for run in runs(project, system):
-        training_cost(start_cost(seconds=seconds, device=device)).write(folder_of(project, run) / "cost.json")
+        training_cost(start_cost(seconds=seconds, device=device, **cost)).write(folder_of(project, run) / "cost.json")
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,19 @@ def test_equal_time_is_the_end_of_the_shorter_training(project_with, baseline, e
     row = row_of(project)
     assert direction(row) == expected
     assert row["ours"] == f"C and A: 2.020 and {baseline[1] + 0.02:.3f} nats after 20 s (trained for 20 and 40 s)"
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_equal_time_is_cpu_time_of_kept_steps(project_with, counted):
+    """C took 180 s for three times its 200 steps, with two threads of 60 s; A took 60 s, with one of 40 s."""
+    project = project_with(claims_of(kind="equal_time", dataset=DATA, **PAIR), seeds=3)
+    used = {"C": {"processor_seconds": 120.0, "threads": 2}, "A": {"processor_seconds": 40.0}}
+    put_timed_training(project, "C", [3.0, 2.0], 180.0, steps=600, **used["C"])
+    put_timed_training(project, "A", [3.0, 2.0, 1.5, 1.0], 60.0, steps=400, **used["A"] if counted else {})
+    baseline, unit = (
+        (2.02, "20 s of CPU time (trained for 20 and 40 s)") if counted else (1.02, "60 s (trained for 60 and 60 s)")
+    )
+    assert row_of(project)["ours"] == f"C and A: 2.020 and {baseline:.3f} nats after {unit}"
 
 
 def test_equal_time_needs_equal_hardware_and_a_validation(project_with):
