@@ -24,7 +24,7 @@ from pipeline.data.fetch import download, raw_text, transfer
 from pipeline.outputs.manifest import part_of
 from pipeline.workflow.file_checks import MARKS, FileCheck, cached_digest, check_file, damaged_notes
 from pipeline.workflow.graph import Graph, flatten
-from pipeline.workflow.runs import is_locked
+from pipeline.workflow.live_work import LiveWork
 from reprise.training_files import is_read_by_training_alone, weights_due
 
 READ_BESIDE: dict[type[artifacts.Product], type[artifacts.Product]] = {
@@ -69,12 +69,13 @@ class Inspection:
     Attributes:
         wanted: Products that must exist; the inputs of products that must be rebuilt are added.
         checkpoints: Number of checkpoints that each run must have.
+        work: Runs at work, whose trainings are not checked.
         found: The checks of each product.
     """
 
     def __init__(self, graph: Graph, wanted: Iterable[artifacts.Product], others: Iterable[artifacts.Product] = ()):
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
-        self.wanted = set(wanted)
+        self.wanted, self.work = set(wanted), LiveWork(self.layout.work)
         self.checkpoints: dict[artifacts.RunId, int] = defaultdict(int)
         cached_digest.cache_clear()
         products = graph.closure([*self.wanted, *others])
@@ -136,7 +137,7 @@ class Inspection:
     def lost_checkpoints(self, run: artifacts.RunId, finding: Finding) -> list[FileCheck]:
         """Return a check of lost checkpoints that the training would not write again; files to set aside are added."""
         folder, weights = self.layout.run(run), self.layout.weights(run)
-        if is_locked(folder) or any(check.state == "unreadable" for check in finding.checks):
+        if self.work.reason(folder) or any(check.state == "unreadable" for check in finding.checks):
             return []
         good = {check.path for check in finding.checks if check.state == "good"}
         is_over = any(map(exists, (folder / DONE_FILE, weights)))
@@ -303,7 +304,7 @@ class Inspection:
     def check_training(self, run: artifacts.RunId) -> list[FileCheck]:
         """Check specification, record, final weights, checkpoints and events of a run that is not running."""
         folder, mark, weights = self.layout.run(run), self.layout.path(artifacts.Trained(run)), self.layout.weights(run)
-        if is_locked(folder):
+        if self.work.reason(folder):
             return []
         kept = [check_file(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
         beside = [check_file(path) for name in TELEMETRY_FILES if exists(path := folder / name)]

@@ -22,7 +22,7 @@ from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
-from pipeline.workflow.runs import is_locked
+from pipeline.workflow.live_work import LiveWork
 from reprise.find_runs import unchecked_scales
 from reprise.training_files import is_read_by_training_alone
 
@@ -71,7 +71,8 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         downloads     fetched files whose every dataset is extracted; another extraction would fetch them again.
                       Files that you brought, because no address has them, stay
 
-    An unfinished run with current settings is never touched, nor is a run that a process of this machine works on.
+    An unfinished run with current settings is never touched. Nor is a run at work, or what it reads. Processes of this
+    machine work on a run, and so do jobs in Slurm's queue, pending ones included.
     Before checkpoints are removed, the final weights are read again and must match what the training wrote.
 
     Args:
@@ -112,12 +113,14 @@ def remove_empty(folder: Path) -> None:
 def unneeded(graph: Graph) -> Iterator[Unneeded]:
     """Yield the files that finished work of the configured scale no longer needs."""
     project = graph.project
+    work = LiveWork(project.layout.work)
     products, on_request = graph.closure(graph.reports(project.papers)), graph.closure(graph.on_request)
     for run, needed in products_by_run(products, on_request).items():
-        yield from old_checkpoints(project.layout.run(run), [project.layout.path(product) for product in needed])
-    yield from old_runs(project)
+        folder = project.layout.run(run)
+        yield from old_checkpoints(folder, [project.layout.path(product) for product in needed], work)
+    yield from old_runs(project, work)
     for name in project.datasets:
-        yield from old_corpora(project.layout.corpus(name))
+        yield from old_corpora(project.layout.corpus(name), work)
         yield from training_text(project, name)
         yield from audio(project, name)
     yield from old_downloads(project, datasets_in(products))
@@ -158,31 +161,43 @@ def reports_by_folder(graph: Graph) -> dict[Path, list[str]]:
     return found
 
 
-def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
+def old_checkpoints(folder: Path, needed: list[Path], work: LiveWork) -> Iterator[Unneeded]:
     """Yield the checkpoints of a finished run in `folder` if every output `needed` by reports exists."""
     checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
-    if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_locked(folder):
+    if (
+        checkpoints
+        and all(path.exists() for path in needed)
+        and is_whole(folder)
+        and is_idle(folder, work.reason(folder))
+    ):
         yield Unneeded("checkpoints", folder, checkpoints)
 
 
-def old_runs(project: Project) -> Iterator[Unneeded]:
-    """Yield runs of this scale with settings or data other than the current ones; skip running ones."""
+def is_idle(folder: Path, who: str) -> bool:
+    """Return whether a run or corpus in a `folder` has nobody, `who` is empty, who works on it or reads it; log who."""
+    if who:
+        log.warning("%s is kept: %s", folder, who)
+    return not who
+
+
+def old_runs(project: Project, work: LiveWork) -> Iterator[Unneeded]:
+    """Yield runs of this scale with settings or data other than the current ones, but not those at work."""
     layout = project.layout
     for folder in sorted(layout.runs.glob("*/*/*/seed*")):
         paper, system, dataset, name = folder.relative_to(layout.runs).parts
         known = system in getattr(project.papers.get(paper), "systems", ()) and dataset in project.datasets
         seed = re.match(r"seed(\d+)", name)
         current = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
-        if folder != current and not is_locked(folder):
+        if folder != current and is_idle(folder, work.reason(folder) or work.reader(folder)):
             ended = (folder / DONE_FILE).exists() or (folder / WEIGHTS_FILE).exists()
             yield from everything_in("old-runs" if ended else "unfinished", folder)
 
 
-def old_corpora(current: Path) -> Iterator[Unneeded]:
-    """Yield the folders of earlier versions of a corpus."""
+def old_corpora(current: Path, work: LiveWork) -> Iterator[Unneeded]:
+    """Yield the folders of earlier versions of a corpus that nobody reads."""
     name = current.name[:-DIGITS]
     for folder in sorted(current.parent.glob(name + "?" * DIGITS)):
-        if folder != current:
+        if folder != current and is_idle(folder, work.reader(folder)):
             yield from everything_in("old-corpora", folder)
 
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import shlex
+import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.workflow.drivers import liveness_reason, read_drivers
 from pipeline.workflow.file_checks import FileCheck
 from pipeline.workflow.graph import Graph, flatten
+from pipeline.workflow.live_work import LiveWork
 from pipeline.workflow.targets import config_options, products_in_file, reports_of_paper
 from reprise.find_runs import unchecked_scales
 from reprise.product_checks import Finding, Inspection, is_needed
@@ -57,12 +59,20 @@ def verify(
         repair: Set aside damaged files and the target files of incomplete outputs.
 
     Raises:
-        UserError: A file is not good, or a Snakemake that runs forbids the repair.
+        UserError: A file is not good, or a Snakemake that runs or a job on Slurm forbids the repair.
     """
     loaded = project.load()
-    if repair and (reasons := list(filter(None, map(liveness_reason, read_drivers(project.root).values())))):
+    drivers = map(liveness_reason, read_drivers(project.root).values())
+    if repair and (reasons := [*filter(None, drivers), *jobs_in_queue(LiveWork(loaded.layout.work))]):
         raise UserError(f"not repaired: {reasons[0]}")
     verify_project(loaded, [*targets], repair)
+
+
+def jobs_in_queue(work: LiveWork) -> Iterator[str]:
+    """Yield the jobs on Slurm that forbid a repair; without squeue none, and runs that may have one are left alone."""
+    if shutil.which("squeue"):
+        for run in work.runs:
+            yield from (f"{run}: {job}; repair once no job needs the run" for job in work.jobs(run))
 
 
 def verify_project(project: Project, targets: list[str], repair: bool) -> None:
@@ -78,7 +88,8 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     """
     graph = Graph(project)
     files, reports = resolve(graph, targets) if targets else ([], graph.readable(project.papers))
-    findings = Inspection(graph, files, reports).found.values()
+    inspection = Inspection(graph, files, reports)
+    findings = inspection.found.values()
     wrong = {check.path: check for finding in findings for check in finding.checks if check.state != "good"}
     repairs = Repairs()
     if repair:
@@ -86,6 +97,9 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
         for finding in findings:
             repairs.repair(project, finding)
     show([*good_rows(project, findings), *(row(check, repairs) for check in wrong.values())])
+    for run, who in inspection.work.reasons.items():
+        if who:
+            log.warning("%s: the training was not checked: %s", run, who)
     for line in () if targets else [*unchecked_runs(project, findings), *unchecked_scales(project, "verify")]:
         log.info(line)
     left = [check for check in wrong.values() if check.state == "unreadable"] if repair else wrong
