@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pipeline.config import RunSpec
 from pipeline.core import artifacts
@@ -18,6 +18,7 @@ from pipeline.workflow.plans import Plans
 from pipeline.workflow.targets import names_of_rules, only_at, other_scales, unknown_target
 
 Wildcards = Mapping[str, str]
+Kind = TypeVar("Kind", bound=artifacts.Product)
 
 
 class RuleFunctions:
@@ -33,7 +34,7 @@ class RuleFunctions:
         self.plans = Plans(self.graph)
         self.refusal = ""
 
-    def product(self, kind: type[artifacts.Product], wildcards: Wildcards) -> artifacts.Product:
+    def product(self, kind: type[Kind], wildcards: Wildcards) -> Kind:
         """Return the product that wildcards name.
 
         Raises:
@@ -75,9 +76,7 @@ class RuleFunctions:
 
     def run(self, wildcards: Wildcards) -> artifacts.RunId:
         """Return the run that wildcards name."""
-        product = self.product(artifacts.Trained, wildcards)
-        assert isinstance(product, artifacts.Trained)
-        return product.run
+        return self.product(artifacts.Trained, wildcards).run
 
     def run_folder(self, wildcards: Wildcards) -> str:
         """Return the folder of a run."""
@@ -93,15 +92,11 @@ class RuleFunctions:
 
     def decoding_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of a decoding as JSON; a change rebuilds its outputs, but no training."""
-        product = self.product(artifacts.Outputs, wildcards)
-        assert isinstance(product, artifacts.Outputs)
-        return self.plans.decoding(product).model_dump_json(exclude_defaults=True)
+        return self.plans.decoding(self.product(artifacts.Outputs, wildcards)).model_dump_json(exclude_defaults=True)
 
     def scoring_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of the scores of a decoding as JSON."""
-        product = self.product(artifacts.Scores, wildcards)
-        assert isinstance(product, artifacts.Scores)
-        return self.plans.scoring(product).model_dump_json(exclude_defaults=True)
+        return self.plans.scoring(self.product(artifacts.Scores, wildcards)).model_dump_json(exclude_defaults=True)
 
     def training_gpus(self, wildcards: Wildcards) -> int:
         """Return the number of GPUs that a training requests."""
@@ -178,24 +173,18 @@ class RuleFunctions:
         raise UserError(self.refusal)
 
 
-def product_of(kind: type[artifacts.Product], values: Mapping[str, str]) -> artifacts.Product:
+def product_of(kind: type[Kind], values: Mapping[str, str]) -> Kind:
     """Return the product of a `kind` that wildcards name; missing fields keep their defaults.
 
     Raises:
         KeyError: A field without a default is missing.
     """
+    made: dict[str, Any] = {field.name: values[field.name] for field in fields(kind) if field.name in values}
     if issubclass(kind, artifacts.RunArtifact):
         seed = values["seed"]
-        run = artifacts.RunId(
-            values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else cast(int, seed)
-        )
-        return kind(run, **{name: values[name] for name in field_names(kind) if name != "run" and name in values})
-    return kind(**{name: values[name] for name in field_names(kind) if name in values})
-
-
-def field_names(kind: type[artifacts.Product]) -> list[str]:
-    """Return the fields of a product."""
-    return [field.name for field in fields(kind)]
+        number = int(seed) if seed.isdecimal() else cast(int, seed)
+        made["run"] = artifacts.RunId(values["paper"], values["system"], values["dataset"], number)
+    return kind(**made)
 
 
 USUAL_SHAPES: dict[Reads, tuple[int, int, int]] = {
