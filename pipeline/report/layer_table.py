@@ -34,12 +34,20 @@ def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, p
         out: CSV to write, with Markdown, SVG and PNG beside it.
         project: The project and its settings.
     """
-    loaded = project.load([paper])
-    require_known(table, loaded.papers[paper].layer_costs, f"papers/{paper}: layer_costs")
+    make_layer_table(project.load([paper]), paper, table, layer_times, out)
+
+
+def make_layer_table(project: Project, paper: str, table: str, layer_times: Path, out: Path) -> None:
+    """Write a table of layer times; see `write_layer_table`.
+
+    Raises:
+        UserError: The paper has no such table, or the times are missing.
+    """
+    require_known(table, project.papers[paper].layer_costs, f"papers/{paper}: layer_costs")
     times = LayerTimings.read(layer_times)
-    printed = loaded.printed[paper][table]
+    printed = project.printed[paper][table]
     rows = [table_row(row, times) for row in printed]
-    write_twins(out, rows, render(loaded, paper, table, times, rows))
+    write_twins(out, rows, render(project, paper, table, times, rows))
     save(plot(printed, times), out.with_suffix(".svg"))
     log.info("%s: %d layer types, %s", out, len(rows), times.description)
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.analysis.figures.figure import save
@@ -26,7 +26,7 @@ from pipeline.core.errors import UserError
 from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
 from pipeline.papers.config_file import parse_settings, require_work
-from pipeline.papers.project import ProjectOptions, Settings, load_project, require_project
+from pipeline.papers.project import Settings, load_project, require_project
 from pipeline.report import claims, figure, filled_table, layer_table, text_tables
 from pipeline.report.markup import write_twins
 from pipeline.report.table import render
@@ -76,7 +76,7 @@ def write_results(
         campaign = watcher.snapshot()
         score_decoded(graph, reports)
         with recording_digests():
-            partial = PartialReports(graph, Causes(graph, campaign), settings)
+            partial = PartialReports(graph, Causes(graph, campaign))
             made = [partial.make(report) for report in reports]
         mark_incomplete(partial.incomplete)
         for line in summary(campaign, made):
@@ -144,9 +144,8 @@ class PartialReports:
         incomplete: Files that were written, to be marked with `mark_incomplete`.
     """
 
-    def __init__(self, graph: Graph, causes: Causes, settings: tuple[str, ...]):
-        self.graph, self.causes, self.settings = graph, causes, settings
-        self.project = graph.project
+    def __init__(self, graph: Graph, causes: Causes):
+        self.graph, self.causes, self.project = graph, causes, graph.project
         self.incomplete: list[Path] = []
 
     def make(self, report: artifacts.Report) -> WrittenReport:
@@ -248,15 +247,14 @@ class PartialReports:
         )
         if missing and needs_all:
             raise NotRun(why)
-        named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}
-        named["project"] = ProjectOptions(self.project.root, self.settings)
+        paper, table, out = report.paper, report.table, self.path(report)
         if isinstance(report, artifacts.ExampleTable):
-            text_tables.write_example_table(**named)
+            text_tables.make_example_table(self.project, paper, table, out)
         elif isinstance(report, artifacts.TranscriptTable):
-            text_tables.write_transcript_table(**named)
+            text_tables.make_transcript_table(self.project, paper, table, out)
         else:
-            layer_times = self.project.layout.path(flatten(self.graph.inputs(report))[0])
-            layer_table.write_layer_table(**named, layer_times=layer_times)
+            layer_times = self.project.layout.path(artifacts.LayerTimes())
+            layer_table.make_layer_table(self.project, paper, table, layer_times, out)
         return f"some transcripts ({why})" if why else ""
 
     def path(self, report: artifacts.Report) -> Path:

@@ -66,11 +66,14 @@ def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOp
         out: CSV to write, with a Markdown twin beside it.
         project: The project and its settings.
     """
-    loaded = project.load([paper])
-    entry, runs = loaded.examples(paper, table), example_runs(loaded, paper, table)
-    choice = choose_sentence(loaded, paper, entry, runs)
-    rows = example_rows(loaded, paper, table, choice)
-    write_twins(out, rows, render_examples(loaded, paper, table, choice, rows), EXAMPLE_TEXTS)
+    make_example_table(project.load([paper]), paper, table, out)
+
+
+def make_example_table(project: Project, paper: str, table: str, out: Path) -> None:
+    """Write a table of example translations; see `write_example_table`."""
+    choice = choose_sentence(project, paper, project.examples(paper, table), example_runs(project, paper, table))
+    rows = example_rows(project, paper, table, choice)
+    write_twins(out, rows, render_examples(project, paper, table, choice, rows), EXAMPLE_TEXTS)
     log.info("%s: line %d of %s", out, choice.line + 1, choice.split)
 
 
@@ -156,9 +159,13 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
         out: CSV to write, with a Markdown twin beside it.
         project: The project and its settings.
     """
-    loaded = project.load([paper])
-    rows = transcript_rows(loaded, paper, table)
-    write_twins(out, rows, render_transcripts(loaded, paper, table, rows), TRANSCRIPT_TEXTS)
+    make_transcript_table(project.load([paper]), paper, table, out)
+
+
+def make_transcript_table(project: Project, paper: str, table: str, out: Path) -> None:
+    """Write a table of transcripts; see `write_transcript_table`."""
+    rows = transcript_rows(project, paper, table)
+    write_twins(out, rows, render_transcripts(project, paper, table, rows), TRANSCRIPT_TEXTS)
     log.info("%s: %d texts", out, len(rows))
 
 
