@@ -160,13 +160,12 @@ def draw_counts(sentences: int, resamples: int, seed: int) -> tuple[np.ndarray, 
     return tuple(blocks)
 
 
-def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES) -> Interval:
+def bootstrap_interval(statistics: np.ndarray, total: Total) -> Interval:
     """Compute the metric with the 95 % percentile interval of its resamples.
 
     Args:
         statistics: Shape (N, F). A single sentence has no interval.
         total: Maps summed statistics to scores.
-        resamples: Number of resamples.
 
     Returns:
         Score and interval.
@@ -174,7 +173,7 @@ def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RE
     value = float(total(statistics.sum(axis=0)))
     if len(statistics) == 1:
         return Interval(value)
-    low, high = np.percentile(resampled(statistics, total, resamples), [2.5, 97.5])
+    low, high = np.percentile(resampled(statistics, total), [2.5, 97.5])
     return Interval(value, float(low), float(high))
 
 

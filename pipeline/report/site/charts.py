@@ -172,10 +172,10 @@ def tick_label(value: float, digits: int) -> str:
     return text.replace("-", "−")
 
 
-def curves(rows: Sequence[Row], y: str, title: str, x: str = "step") -> LineChart:
-    """Return a chart of `x`, `y` and `title`, a line for each series of `rows`; what is not finite interrupts it."""
+def curves(rows: Sequence[Row], y: str, title: str) -> LineChart:
+    """Return a chart of `y` by step and `title`, a line for each series of `rows`; what is not finite interrupts it."""
     finite = [row for row in rows if math.isfinite(row["y"])]
-    across = nice_axis(x, [row["x"] for row in finite], margin=0.0)
+    across = nice_axis("step", [row["x"] for row in finite], margin=0.0)
     up = nice_axis(y, [row["y"] for row in finite])
     series = [one_line(number, name, of, across, up) for number, (name, of) in enumerate(by_series(rows).items())]
     ends = {row["series"]: row["y"] for row in finite}
