@@ -8,9 +8,9 @@ from real_project import real_project
 from pipeline.__main__ import main
 from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.papers.paper import Deviation
-from pipeline.report.claims import count_verdicts, shortened
+from pipeline.report.claims import count_verdicts
 from pipeline.report.filled_table import fill
-from pipeline.report.markup import grid, literal
+from pipeline.report.markup import grid, literal, shortened
 from pipeline.report.table import render
 
 PAPER, TABLE = "weighted", "table2"
@@ -96,7 +96,7 @@ def test_claims_proved_by_tests_are_not_counted_as_undecided():
 
 def test_shortened_text_is_a_prefix_and_a_short_one_unchanged():
     long = "".join(map(str, range(100)))
-    short = shortened(long)
-    assert short.endswith("…") and long.startswith(short[:-1])
-    assert all(shortened(long[:length]) == long[:length] for length in range(len(short) + 1))
-    assert shortened(long[: len(short) + 1]) == short
+    short = shortened(long, 70)
+    assert short.endswith("…") and long.startswith(short[:-1]) and len(short) == 70
+    assert all(shortened(long[:length], 70) == long[:length] for length in range(len(short) + 1))
+    assert shortened(long[: len(short) + 1], 70) == short
