@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from run_folders import write_settings
 from tracing import CHECKPOINT_EVERY, set_pace
+from warm import warm_programs
 
 from pipeline.cluster.state import read_submission
 from pipeline.core.json_csv import read_json
@@ -18,6 +19,13 @@ from pipeline.core.json_csv import read_json
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 PATIENCE_S = 400  # nothing takes that long, unless the machine does other things too
+
+FORKED_JOBS = """
+import runpy, sys
+sys.executable = "{python}"
+runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
+"""
+"""`python -m pipeline` whose Slurm jobs are forked by the warm server, as each would import torch otherwise."""
 
 
 def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
@@ -42,7 +50,10 @@ class Launcher:
     def __init__(self, run: Path, function: str, *options: str, path: str = "", **environment: str):
         self.run = run
         self.log = run / f"launcher-{time.time_ns()}.log"
-        command = [sys.executable, "-m", "pipeline", "launch", "--run", str(run), "--function", function, *options]
+        start = ("-m", "pipeline")
+        if "slurm" in options and function != "toy_job:tell_cores":  # a forked job has the cores of the server
+            start = ("-c", FORKED_JOBS.format(python=warm_programs() / "python"))
+        command = [sys.executable, *start, "launch", "--run", str(run), "--function", function, *options]
         known = {"PYTHONPATH": f"{PROJECT}:{HERE}", "REPRISE_QUEUE_INTERVAL": "1", "TMPDIR": str(made(run / "tmp"))}
         variables = os.environ | known | {"PATH": path + os.environ["PATH"]} | environment
         with open(self.log, "wb") as log:

@@ -1,7 +1,7 @@
 """Stand in for `python`, `snakemake` and `reprise`: hand a command of the project to the warm server.
 
-Copies of this file lie beside the server's socket. What is no module of the project or Snakemake runs in a new
-interpreter.
+Copies of this file lie beside the server's socket. What is no module of the project, of Snakemake or
+of submitit's jobs runs in a new interpreter.
 """
 
 import json
@@ -10,13 +10,15 @@ import signal
 import socket
 import sys
 
-MODULES = ("pipeline", "reprise", "snakemake", "pipeline.cluster.job_process")
+MODULES = ("pipeline", "reprise", "snakemake", "pipeline.cluster.job_process", "submitit.core._submit")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def main() -> None:
     folder, name = os.path.split(os.path.abspath(sys.argv[0]))
     words = sys.argv[1:] if name == "python" else ["-m", name, *sys.argv[1:]]
+    if words[:1] == ["-u"]:
+        words, os.environ["PYTHONUNBUFFERED"] = words[1:], "1"
     if words[:1] != ["-m"] or words[1] not in MODULES:
         os.execv(sys.executable, [sys.executable, *words])
     os.umask(mask := os.umask(0))

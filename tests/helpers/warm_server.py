@@ -165,7 +165,8 @@ def run_command(
     sys.path[:] = [*paths, *(path for path in sys.path[1:] if path not in paths)]
     sys.executable, sys.argv = program, [module, *arguments]
     sys.stdin = os.fdopen(0, closefd=False)
-    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)
+    by_line = os.isatty(1) or "PYTHONUNBUFFERED" in environment
+    sys.stdout = os.fdopen(1, "w", buffering=1 if by_line else -1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
