@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cell_runs import cell_runs, write_cell
 from fabricated import table_rows, write_score
-from made_records import layer_costs, score_file
+from made_records import layer_costs, score_file, start_cost, training_cost
 from real_project import real_project
 
 from pipeline.__main__ import main
@@ -141,6 +141,23 @@ def test_flops_are_shown_by_formula_and_as_counted(project, tmp_path):
     layer_costs([], device="toy processor", matmul_flops_per_s=1e10).write(tmp_path / "demo" / "layer_times.json")
     row = table_rows(project, "attention", "table2")[-1]
     assert float(row["flops_ende_ours"]) == 900 * 2 * 1e10
+
+
+def test_flops_are_those_of_kept_steps_of_finished_trainings(project, tmp_path):
+    """Seven of ten steps were kept. The cost so far of a training that is not finished is no result."""
+    layer_costs([], device="toy processor", matmul_flops_per_s=1e10).write(tmp_path / "demo" / "layer_times.json")
+    for cell in cell_runs(project, "attention", "table2"):
+        write_cell(project, cell, "test", 20.0)
+        folder = project.layout.run(cell.run)
+        training_cost(start_cost(steps=6, flops=6e9, seconds=60), start_cost(steps=4, flops=4e9, seconds=40)).write(
+            folder / "cost.json"
+        )
+    names = ("flops_counted_ende_ours", "flops_ende_ours")
+    row = table_rows(project, "attention", "table2")[-1]
+    assert [float(row[name]) for name in names] == pytest.approx([7e9, 70 * 1e10])
+    for cell in cell_runs(project, "attention", "table2"):
+        (project.layout.run(cell.run) / "done.json").unlink(missing_ok=True)
+    assert [table_rows(project, "attention", "table2")[-1][name] for name in names] == ["", ""]
 
 
 def test_scale_rules_of_a_tables_systems_stand_below_it(project):

@@ -84,7 +84,7 @@ class FitCell(FactCell):
 
 
 class FlopsCell(FactCell):
-    """FLOPs of the training, or of a step, counted from the model."""
+    """FLOPs of the training, or of a step, counted from the model, without steps that a kill undid."""
 
     meaning: ClassVar[str] = (
         "FLOPs of the training, counted from the model's matrix multiplications, 2 per multiply-add"
@@ -95,8 +95,10 @@ class FlopsCell(FactCell):
     )
 
     def value(self, folders: RunFolders, run: RunId) -> float | None:
-        cost = folders.cost(run)
-        return cost.total.flops / (cost.total.steps if self.per == "update" else 1) if cost else None
+        cost, trained = folders.cost(run), folders.trained(run)
+        if cost is None or trained is None:
+            return None
+        return cost.total.flops * (1 / cost.total.steps if self.per == "update" else cost.share_kept(trained.steps))
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
         note = super().note(values, remark)
@@ -118,8 +120,11 @@ class FlopsByTimeCell(FactCell):
             yield LayerTimes()
 
     def value(self, folders: RunFolders, run: RunId) -> float | None:
-        cost = folders.cost(run)
-        return flops_by_time(cost.starts, folders.layer_costs) if cost else None
+        cost, trained = folders.cost(run), folders.trained(run)
+        if cost is None or trained is None:
+            return None
+        found = flops_by_time(cost.starts, folders.layer_costs)
+        return None if found is None else found * cost.share_kept(trained.steps)
 
 
 def flops_by_time(starts: Iterable[StartCost], measured: LayerCosts | None) -> float | None:

@@ -86,7 +86,7 @@ class TrainedPair(Claim):
 def kept_seconds(cost: TrainingCost, curve: LossCurve, counted: bool) -> float:
     """Return the seconds of the steps that a training kept; of CPU time if that is `counted`."""
     whole = (cost.thread_seconds if counted else None) or cost.total.seconds
-    return whole * min(1.0, float(curve.steps[-1]) / cost.total.steps)
+    return whole * cost.share_kept(int(curve.steps[-1]))
 
 
 class CurvesClaim(TrainedPair):

@@ -150,6 +150,10 @@ class TrainingCost(Record):
         """Return the device hours over all starts and processes."""
         return sum(start.seconds * start.processes for start in self.starts) / 3600
 
+    def share_kept(self, steps: int) -> float:
+        """Return the share of all work that a training of so many `steps` kept; a kill undid the rest."""
+        return min(1.0, steps / self.total.steps)
+
     @property
     def thread_seconds(self) -> float | None:
         """Return the CPU time of a thread; None if a GPU or several processes computed, or a start did not count it.
