@@ -144,6 +144,11 @@ class EqualTimeClaim(TrainedPair):
         return Findings(ours, [self.lower("dev loss at equal time (nats)", *samples)], "dev losses of trainings")
 
 
+def mean_steps(curves: Sequence[LossCurve]) -> float:
+    """Return the mean number of steps of some trainings, which may have stopped early."""
+    return mean([float(curve.steps[-1]) for curve in curves])
+
+
 def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[float]:
     """Return each training's lowest dev loss after some time.
 
@@ -158,7 +163,7 @@ def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[f
     Raises:
         NotRun: The first training was not validated by then.
     """
-    reached = seconds / whole * curves[0].steps[-1]
+    reached = seconds / whole * mean_steps(curves)
     if reached < curves[0].steps[0]:
         raise NotRun(f"one of the two was not validated in the first {seconds:.0f} s of training")
     return [curve.best_dev_within(reached) for curve in curves]
@@ -183,7 +188,7 @@ class StepsClaim(TrainedPair):
             NotRun: The system was not validated by then.
         """
         ours, theirs = self.curves(measured)
-        total = float(theirs[0].steps[-1])
+        total = mean_steps(theirs)
         if self.share * total < ours[0].steps[0]:
             raise NotRun(f"{self.system} was not validated in the first {self.share:.0%} of the baseline's steps")
         reached = [curve.best_dev_within(self.share * total) for curve in ours]
@@ -192,7 +197,7 @@ class StepsClaim(TrainedPair):
         target = mean([float(curve.dev[-1]) for curve in theirs])
         shares = [curve.steps_to(target) / total for curve in ours]
         seconds, _ = self.seconds(measured)
-        time = total / ours[0].steps[-1] * seconds[0] / seconds[1]
+        time = total / mean_steps(ours) * seconds[0] / seconds[1]
         after = [
             f"after {share:.0%} of its steps, {share * time:.0%} of its time" if share < float("inf") else "not reached"
             for share in shares
