@@ -132,6 +132,13 @@ def test_large_numbers_are_shortened(number, text):
     assert short(number) == text
 
 
+def test_printed_counts_keep_all_their_digits(project):
+    rows = project.printed["multichannel"]["table1"]
+    shown = [row["parameters_printed"] for row in table_rows(project, "multichannel", "table1")]
+    assert shown == [row["parameters"] for row in rows] and "56314881" in shown
+    assert table_rows(project, "weighted", "table2")[0]["parameters_printed"] == "36000000"
+
+
 def test_flops_are_shown_by_formula_and_as_counted(project, tmp_path):
     for cell in cell_runs(project, "attention", "table2"):
         write_cell(project, cell, "test", 20.0)

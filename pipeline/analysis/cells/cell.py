@@ -152,7 +152,7 @@ def in_our_unit(printed: str, unit: float) -> str:
         printed: Printed number as text; empty if the paper printed none.
         unit: Printed value x unit = ours.
     """
-    return f"{float(printed) * unit:.6g}" if printed else ""
+    return f"{float(printed) * unit:.12g}" if printed else ""
 
 
 def short(number: str) -> str:
