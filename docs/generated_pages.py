@@ -12,7 +12,7 @@ from mkdocs.structure.files import File
 
 import reprise
 from pipeline.stages import PIPELINE, Program, parsers
-from reprise.cli import COMMANDS, REPRISE
+from reprise.cli import REPRISE
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -32,7 +32,8 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Any, config: Any) -> Any:
     pages = {name: of_root(ROOT / source) for name, source in ROOT_PAGES.items()}
-    pages["reference/commands.md"] = commands(REPRISE, list(COMMANDS))
+    listed = [name for name in REPRISE.commands if name not in REPRISE.unlisted]
+    pages["reference/commands.md"] = commands(REPRISE, listed)
     pages["reference/stages.md"] = commands(PIPELINE, list(PIPELINE.commands))
     pages["reference/python.md"] = "\n".join(python())
     pages["reference/settings.md"] = "\n".join(settings())
@@ -81,10 +82,12 @@ def of_root(path: Path) -> str:
 
 
 def commands(program: Program, names: list[str]) -> str:
-    """Return a page with the help of some commands of a program."""
+    """Return a page with a table of some commands of a program, and the help of each."""
     _, by_name = parsers(program, names)
-    pages = [f"## {name}\n\n```text\n{by_name[name].format_help()}```" for name in names]
-    return "\n\n".join([f"# `{program.name}`", *pages])
+    head = f"# `{program.name}`\n\n{program.about} This page has what `{program.name} COMMAND --help` prints."
+    table = [f"| [{name}](#{name}) | {program.commands[name].summary} |" for name in names]
+    helps = [f"## {name}\n\n```text\n{by_name[name].format_help()}```" for name in names]
+    return "\n\n".join([head, "\n".join(["| command | effect |", "|---|---|", *table]), *helps])
 
 
 def python() -> Iterator[str]:

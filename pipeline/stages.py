@@ -137,11 +137,21 @@ class Parser(argparse.ArgumentParser):
 
 
 class Program(NamedTuple):
-    """A command line: its name, what it is for, and its commands."""
+    """A command line.
+
+    Attributes:
+        name: As typed.
+        about: What it is for.
+        commands: Its commands by name.
+        unlisted: Commands that its `--help` leaves out.
+        epilog: Last paragraph of its `--help`.
+    """
 
     name: str
     about: str
     commands: Mapping[str, Command]
+    unlisted: Container[str] = ()
+    epilog: str = ""
 
 
 STAGES = {
@@ -311,10 +321,11 @@ def parsers(
         program: Table of the commands.
         imported: Names of the commands whose arguments are needed.
     """
-    parser = Parser(prog=program.name, description=program.about)
+    parser = Parser(prog=program.name, description=program.about, epilog=program.epilog)
     by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")
     for name, command in program.commands.items():
-        stage_parser = by_name.add_parser(name, help=command.summary.replace("%", "%%"))
+        listed: dict[str, Any] = {} if name in program.unlisted else {"help": command.summary.replace("%", "%%")}
+        stage_parser = by_name.add_parser(name, **listed)
         if name in imported:
             from pipeline.core.command_line import add_arguments  # 10 ms that the list of commands does without
 

@@ -12,6 +12,11 @@ log = logging.getLogger(__name__)
 COMMANDS = {
     name: Command(target, summary, is_stage=False)
     for name, (target, summary) in {
+        "make": ("reprise.cli.make:make", "Run Snakemake for some targets, and show its progress"),
+        "show": ("reprise.cli.show:show", "Show a table in a terminal, with its notes"),
+        "status": ("reprise.cli.status:status", "Show the progress of all runs, what failed and what to do"),
+        "new": ("reprise.cli.new:new", "Create a dataset or a paper of your own"),
+        "report": ("reprise.cli.report:print_report", "Print the contents of a prepared dataset"),
         "translate": ("reprise.cli.decode:translate", "Translate text, line by line"),
         "parse": ("reprise.cli.decode:parse", "Parse text, line by line, with words separated by spaces"),
         "transcribe": ("reprise.cli.decode:transcribe", "Transcribe audio files, one line per file"),
@@ -21,20 +26,16 @@ COMMANDS = {
         ),
         "compare": ("reprise.cli.score:compare", "Test whether one run's score is better than another's"),
         "continue": ("reprise.cli.continue_run:continue_run", "Train a run for more steps, from its last checkpoint"),
+        "record": (
+            "reprise.cli.record:record",
+            "Keep the results of finished runs in a folder, with a table over seeds",
+        ),
         "pack": ("reprise.cli.pack:pack", "Pack a trained model into one folder or .tar file that works anywhere"),
         "unpack": ("reprise.cli.pack:unpack", "Unpack the .tar file of a model, and verify its files"),
         "publish": ("reprise.cli.pack:publish", "Upload a packed model, with its card, to the Hugging Face Hub"),
         "export": (
             "reprise.cli.pack:export",
             "Export a plain Transformer to CTranslate2, which decodes several times as fast",
-        ),
-        "new": ("reprise.cli.new:new", "Create a dataset or a paper of your own"),
-        "show": ("reprise.cli.show:show", "Show a table in a terminal, with its notes"),
-        "make": ("reprise.cli.make:make", "Run Snakemake for some targets, and show its progress"),
-        "status": ("reprise.cli.status:status", "Show the progress of a campaign, what failed and what to do"),
-        "record": (
-            "reprise.cli.record:record",
-            "Keep the results of finished runs in a folder, with a table over seeds",
         ),
         "free": ("reprise.cli.free:free", "List or remove files that finished work no longer needs"),
         "verify": (
@@ -45,7 +46,6 @@ COMMANDS = {
             "reprise.cli:unlock",
             "Remove the records of a killed Snakemake, unless another one is running",
         ),
-        "report": ("reprise.cli.report:print_report", "Print the contents of a prepared dataset"),
         "completion": (
             "reprise.cli:completion",
             "Print a script that completes commands, options and files in a shell",
@@ -55,8 +55,10 @@ COMMANDS = {
 
 REPRISE = Program(
     "reprise",
-    "Use trained models, bring your own data, and run single steps of the reproduction.",
+    "Make and show results, use trained models, and bring your own data.",
     COMMANDS | {name: command for name, command in STAGES.items() if name not in COMMANDS},
+    unlisted={name for name, command in STAGES.items() if command.is_stage} - COMMANDS.keys(),
+    epilog="Each step of the workflow is a command, too: `python -m pipeline --help` lists them.",
 )
 """Own commands come first. If a stage has the same name (`score`), `python -m pipeline` runs the stage."""
 
@@ -74,7 +76,7 @@ def completion(shell: Literal["bash", "zsh", "tcsh", "fish", "powershell"]) -> N
     """
     import shtab
 
-    program, by_name = parsers(REPRISE, COMMANDS)
+    program, by_name = parsers(REPRISE._replace(unlisted=()), COMMANDS)  # shtab completes what is listed
     for parser in by_name.values():
         for action in parser._actions:
             if action.type is Path:

@@ -47,7 +47,7 @@ def status(
     no_forecast: bool = False,
     settings: Settings = (),
 ) -> None:
-    """Show the progress of a campaign, what failed and what to do.
+    """Show the progress of all runs, what failed and what to do.
 
         reprise status
         reprise status --set scale=paper --watch
