@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,18 @@ def test_both_panels_of_branch_weights_hold_every_value(project, peak):
     for axes in drawing.picture.axes:
         low, high = axes.get_ylim()
         assert low == 0 and all(max(line.get_ydata()) <= high for line in axes.lines)
+
+
+@pytest.mark.parametrize("steps", [600, 15_000])
+def test_step_numbers_of_branch_weights_are_apart(project, steps):
+    (run,) = PaperView(project, "weighted").runs("C", "wmt14-en-de")
+    write_branches(project, run, np.full((steps, 4), 0.25))
+    picture = project.figure("weighted", "figure3").draw(PaperView(project, "weighted")).picture
+    picture.draw_without_rendering()
+    for axes in picture.axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        gaps = [right.x0 - left.x1 for left, right in pairwise(boxes)]
+        assert len(gaps) > 2 and min(gaps) > boxes[0].height / 2
 
 
 @pytest.mark.parametrize(("entries", "window"), [(12, 5), (4, 9), (4, 8), (1, 3), (5, 4)])

@@ -135,6 +135,7 @@ class BranchWeights(Figure):
             axes.axhline(1 / branches, color=GREY, linestyle=(0, (4, 3)), linewidth=1.5, zorder=1.5)
             axes.set_title(TITLES[curve.name], fontsize=9)
             axes.set(xlabel="training step")
+            axes.locator_params(axis="x", nbins=5)  # more numbers of five digits would touch
             pairs = zip(curve.weights.T.tolist(), smooth.T.tolist(), strict=True)
             rows += [
                 {"weight": curve.name, "branch": number, "step": int(step), "value": raw, "smoothed": filtered}
