@@ -1,5 +1,18 @@
-# make demo: environment + results/table2.csv from the embedded data.   make unit: fast tests.   make test: before a commit.
-# make qa: hours of faults in every stage (chaos), of all papers through Slurm as root (campaign), mutants of PACKAGE, qa-tests.
+# make demo           set up, build results/table2.csv and the site from built-in data
+# make test           set up, run the test suite: before a commit
+# make unit           the fast tests: while you work
+# make check          format, lint, types and the order of imports
+# make env            only set up the environment .venv
+# make docs           the documentation site, in public/
+# make clean          remove the copies in results/ of the configured paper
+# make remove-work    remove every trained model, corpus and download of the default `work:`
+# make qa             hours: chaos, campaign, qa-tests, and mutants if PACKAGE is named
+# make chaos          faults in every stage for MINUTES
+# make campaign       all papers through Slurm under faults, as root
+# make qa-tests       the tests that `make test` leaves out
+# make mutants        changes of PACKAGE, and whether the tests notice
+# make oldest newest  the fast tests with the oldest or newest packages
+# make lock           requirements.txt with the newest versions
 SHELL := /bin/bash
 # the first Python that is new enough; `make PYTHON=…` chooses another
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -21,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo docs test unit oldest newest mutants chaos campaign env lock check clean remove-work help qa qa-tests
 help:
-	@sed -n '1,2p' Makefile | cut -c3-
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 .DEFAULT:
 	@echo "error: no target '$@'; \`make help\` lists the targets, \`snakemake -n $@\` asks the workflow" >&2; exit 2

@@ -98,7 +98,7 @@ def warn_of_few(name: str, sentences: int) -> None:
         least = math.sqrt(ENOUGH / sentences)
         log.warning(
             "%s: a test set of %d is small: only differences of about %.1f BLEU would be significant; "
-            "with %s sentences, 1 BLEU is",
+            "with %s sentences, 1 BLEU is; --split or --test sets its size",
             *(name, sentences, least, f"{ENOUGH:,}"),
         )
 

@@ -98,6 +98,7 @@ def test_new_warns_of_a_small_test_set(root, caplog):
     files = pair_of_files(root, 50, "de")
     assert reprise(["new", "dataset", "own", *files, "--split", "0.3/0.3/0.4"]) == 0
     assert "own: a test set of 20 is small: only differences of about 7.1 BLEU" in caplog.text
+    assert "1 BLEU is; --split or --test sets its size" in caplog.text
 
 
 def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(root, caplog):

@@ -95,6 +95,16 @@ def test_the_licence_is_there_and_named():
     assert "Apache License" in text and "Version 2.0" in text and "the Reprise authors" in text
 
 
+def test_help_of_make_names_every_target_once():
+    done = subprocess.run(
+        ["make", "-f", ROOT / "Makefile", "help"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    named = [word for line in done.stdout.splitlines() for word in line.partition("  ")[0].split()[1:]]
+    declared = subprocess.run(["make", "-prRn", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    (targets,) = re.findall(r"^\.PHONY: (.+)$", declared, re.MULTILINE)
+    assert sorted(named) == sorted({*targets.split()} - {"help"})
+
+
 def test_clean_removes_views_and_nothing_that_took_time(tmp_path):
     kept = [tmp_path / name for name in ("work/model.safetensors", "results/README.md", "results/demo/toy/table1.csv")]
     views = [tmp_path / name for name in ("results/table1.csv", "results/claims.md")]
