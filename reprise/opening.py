@@ -12,7 +12,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.digests import recording_digests
 from pipeline.core.errors import UserError
 from pipeline.core.layout import WEIGHTS_FILE, path_in_run
-from pipeline.core.records.outputs import Tuned as TunedWeights
+from pipeline.core.records.outputs import TunedWeights
 from pipeline.core.schema import refuse_unread, require_known, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.config_file import parse_settings

@@ -13,7 +13,7 @@ from rich.text import Text
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import first_line
-from pipeline.workflow.runs import Progress, RunState, remedy_of
+from pipeline.workflow.runs import RunProgress, RunState, remedy_of
 
 COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
 SHOWN = 12
@@ -87,7 +87,7 @@ def running(campaign: Campaign) -> RenderableType | None:
     return Group(rows, *more(found))
 
 
-def perplexity_of(progress: Progress | None) -> str:
+def perplexity_of(progress: RunProgress | None) -> str:
     """Return the last perplexity; empty if all steps since the line before were skipped."""
     if progress is None:
         return "starting"

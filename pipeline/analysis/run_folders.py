@@ -30,7 +30,7 @@ from pipeline.core.records.outputs import (
     AlignmentMaps,
     AttentionMap,
     LayerCosts,
-    ModelSizes as ModelSizesFile,
+    PaperSizes,
     ScoreFile,
 )
 from pipeline.core.records.training import TrainedRun, TrainingCost
@@ -112,7 +112,7 @@ class RunFolders:
     @cached_property
     def model_sizes(self) -> dict[tuple[str, int], int]:
         """Return parameters at the paper's size by system and vocabulary; empty if they were not counted."""
-        counted = ModelSizesFile.read_if_there(self.layout.path(artifacts.ModelSizes(self.view.paper)))
+        counted = PaperSizes.read_if_there(self.layout.path(artifacts.ModelSizes(self.view.paper)))
         return {(size.system, size.vocab): size.parameters for size in counted.sizes} if counted else {}
 
     # Curves of finished trainings and probes of their models. A missing file raises NotRun.

@@ -107,7 +107,7 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME", os.uname().nodename)
 
 
-def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> jobs.Command:
+def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> jobs.JobCommand:
     """Return a command of a `folder`, its `arguments` and `outputs`, which is recorded with the key of its job.
 
     `done.json` of another command, of changed inputs or of missing outputs is removed.
@@ -116,8 +116,8 @@ def record_command(folder: Path, arguments: list[str], outputs: list[Path]) -> j
     done = jobs.Done.read_if_valid(folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
-    command = jobs.Command(key=key, arguments=arguments, outputs=[*map(str, outputs)])
-    if jobs.last_event(jobs.Command, folder) != command:
+    command = jobs.JobCommand(key=key, arguments=arguments, outputs=[*map(str, outputs)])
+    if jobs.last_event(jobs.JobCommand, folder) != command:
         jobs.record_event(folder, command)
     return command
 
@@ -151,7 +151,7 @@ def perform_command(folder: Path) -> None:
     Raises:
         UserError: The stage failed, or did not write one of its outputs.
     """
-    command = jobs.last_event(jobs.Command, folder)
+    command = jobs.last_event(jobs.JobCommand, folder)
     if command is None:
         raise UserError(f"{folder}: {STATE_FILE} contains no `command` event; run the same command again")
     perform(command.arguments)
@@ -169,5 +169,5 @@ def job_key(folder: Path) -> str:
     Raises:
         UserError: The folder has no command and no `run.yaml`.
     """
-    command = jobs.last_event(jobs.Command, folder)
+    command = jobs.last_event(jobs.JobCommand, folder)
     return command.key if command else run_key(folder)

@@ -58,7 +58,7 @@ def chunks(lines: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-class Progress:
+class ProgressLog:
     """Logger of the number of finished items and their rate, every few seconds and at the end.
 
     Args:

@@ -10,7 +10,7 @@ from torch import Tensor
 from pipeline.config import load_run
 from pipeline.core.errors import REPAIR, UserError, count_of
 from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE
-from pipeline.core.records.outputs import Averaged, AveragedFile
+from pipeline.core.records.outputs import AveragedFile, AveragedWeights
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, TrainedRun, ValidationLine
 from pipeline.training.checkpoint_files import read_metadata, weight_files
@@ -42,7 +42,7 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
         AveragedFile(file=path.name, step=header["step"], digest=header["digest"])
         for path, header in zip(paths, metadata, strict=True)
     ]
-    averaged = Averaged(key=key, digest=read_metadata(out)["digest"], inputs=listed)
+    averaged = AveragedWeights(key=key, digest=read_metadata(out)["digest"], inputs=listed)
     averaged.write(out.with_suffix(".json"))
     log.info("%s: mean of steps %s", out, ", ".join(str(header["step"]) for header in metadata))
 

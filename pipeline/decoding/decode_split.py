@@ -11,7 +11,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import ParallelCorpus
-from pipeline.core.records.outputs import Decoded, Tuned
+from pipeline.core.records.outputs import Decoded, TunedWeights
 from pipeline.core.schema import parse_json
 from pipeline.data.batches.corpus_batches import EvalBatches, source_split
 from pipeline.data.batches.parallel_batches import ParallelSplit
@@ -134,7 +134,7 @@ def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingCo
         )
     if tuned is None:
         return config
-    chosen = Tuned.read(tuned)
+    chosen = TunedWeights.read(tuned)
     return config.model_copy(update={"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus})
 
 

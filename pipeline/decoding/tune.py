@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.core.records.outputs import Tuned, TunedPoint
+from pipeline.core.records.outputs import TunedPoint, TunedWeights
 from pipeline.data.batches.corpus_batches import source_split
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
@@ -50,17 +50,17 @@ def choose_weights(
     grid = mean_grid([own, *(run.grid for run in further)])
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
     sentences = len(references) + sum(run.sentences for run in further)
-    Tuned(**dict(best), sentences=sentences, grid=grid).write(out)
+    TunedWeights(**dict(best), sentences=sentences, grid=grid).write(out)
     log.info("%s: lambda %g, beta %g: WER %.2f", out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def tuned_run(path: Path, expected: list[TunedPoint]) -> Tuned:
+def tuned_run(path: Path, expected: list[TunedPoint]) -> TunedWeights:
     """Return the error rates of another run, by pair of weights.
 
     Raises:
         UserError: Its weights are others.
     """
-    tuned = Tuned.read(path)
+    tuned = TunedWeights.read(path)
     weights = [[(point.lm_weight, point.word_bonus) for point in points] for points in (tuned.grid, expected)]
     if weights[0] != weights[1]:
         raise UserError(f"{path}: other weights were tried; give both runs the same lm_weights and word_bonuses")

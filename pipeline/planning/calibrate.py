@@ -21,7 +21,15 @@ from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.settings import BACKWARD, BOS, EOS, PAD
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.run_forecast import Calibration, Point, RunForecast, family_of, flops_of, forecast_run, shape_of
+from pipeline.planning.run_forecast import (
+    MeasuredSpeed,
+    Point,
+    RunForecast,
+    family_of,
+    flops_of,
+    forecast_run,
+    shape_of,
+)
 from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser, Schedule
@@ -78,7 +86,7 @@ def calibrate(
             *(points[-1].training_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
     description = machine.describe_machine(chosen, used, 1)
-    Calibration(device=description.device, threads=used, points=tuple(points)).write(out)
+    MeasuredSpeed(device=description.device, threads=used, points=tuple(points)).write(out)
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:

@@ -100,7 +100,7 @@ class Corpus:
             pairs={
                 split: record.splits[split].pairs for split in get_args(datasets.SplitName) if split in record.splits
             },
-            src_subwords=(train.src_tokens if isinstance(train, records.ParallelSplit | records.SpeechSplit) else 0)
+            src_subwords=(train.src_tokens if isinstance(train, records.ParallelSizes | records.SpeechSizes) else 0)
             / train.pairs,
             tgt_subwords=train.tgt_tokens / train.pairs,
             src_vocab=src_vocab,

@@ -14,7 +14,7 @@ from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECON
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted
-from pipeline.planning.run_forecast import LONGER, Calibration, RunForecast, forecast_run, forward_flops
+from pipeline.planning.run_forecast import LONGER, MeasuredSpeed, RunForecast, forecast_run, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 
@@ -90,7 +90,7 @@ class Jobs:
 
     project: Project
     papers: list[str]
-    calibration: Calibration | None
+    calibration: MeasuredSpeed | None
     corpora: dict[str, Corpus] = field(default_factory=dict)
     forecasts: dict[tuple[str, str, str], RunForecast] = field(default_factory=dict)
     to_fetch: dict[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.analysis.cells.cell import short
-from pipeline.core.artifacts import Calibration as Measured
+from pipeline.core.artifacts import Calibration
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
 from pipeline.core.errors import count_of
@@ -15,7 +15,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices, step_seconds
 from pipeline.planning.jobs import Job, Jobs
-from pipeline.planning.run_forecast import Calibration, RunForecast
+from pipeline.planning.run_forecast import MeasuredSpeed, RunForecast
 from pipeline.report.markup import grid, paragraphs, write_twins
 from pipeline.workflow.targets import reprise_command, snakemake_command
 
@@ -48,7 +48,7 @@ def write_plan(
         project: The project and its settings.
     """
     loaded = project.load(paper)
-    speed = Calibration.read(calibration) if calibration and calibration.exists() else None
+    speed = MeasuredSpeed.read(calibration) if calibration and calibration.exists() else None
     jobs = Jobs(loaded, [*paper] or loaded.reproduced, speed)
     devices = load_devices(project.root / "workflow/devices.yaml")
     text = render(loaded, jobs, devices)
@@ -142,7 +142,7 @@ def design_cells(design: Design) -> list[str]:
 def notes(project: Project, found: Jobs) -> list[str]:
     """Return notes about the numbers and the disk."""
     gpus, calibration = project.scale.resources["train"].gpus, found.calibration
-    measures = snakemake_command(project, project.layout.path(Measured()))
+    measures = snakemake_command(project, project.layout.path(Calibration()))
     here = (
         f"on {calibration.device}, threads: {calibration.threads}, as `python -m pipeline calibrate` measured"
         if calibration

@@ -179,7 +179,7 @@ def shape_of(spec: RunSpec, vocab_sizes: tuple[int, int]) -> str:
     return json.dumps([model, *sizes, *fused, training.trained_part], sort_keys=True)
 
 
-class Calibration(Record):
+class MeasuredSpeed(Record):
     """The measurements of `calibrate` on one device with some number of threads."""
 
     device: str

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.errors import UserError
-from pipeline.core.records.outputs import Gates, GateValue
+from pipeline.core.records.outputs import GateValue, GateValues
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import GrammarDataset, load_dataset
@@ -90,7 +90,7 @@ def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
         value = float(total / words) if words else None
         gates.setdefault(channel, {})[kind] = GateValue(value=value, words=int(words))
         log.info("gate before %s, %s: %s over %d words", channel, kind, value, words)
-    record = Gates(
+    record = GateValues(
         dataset=dataset.name,
         test_sets=list(dataset.test_sets.values()),
         lines=len(next(iter(statistics.values()))),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pipeline.analysis.cells.facts import SizeCell
 from pipeline.core.provenance import provenance
-from pipeline.core.records.outputs import TIMED_BESIDE, LayerCosts, LayerTime, ModelSize, ModelSizes
+from pipeline.core.records.outputs import TIMED_BESIDE, LayerCosts, LayerTime, ModelSize, PaperSizes
 from pipeline.models.architectures import build_model
 from pipeline.models.seq2seq import count_parameters_on_meta
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention, attend
@@ -42,7 +42,7 @@ def write_model_sizes(*, paper: str, out: Path, project: ProjectOptions) -> None
     """
     sizes = model_sizes(project.load([paper]), paper)
     listed = [ModelSize(system=system, vocab=vocab, parameters=size) for (system, vocab), size in sizes.items()]
-    ModelSizes(sizes=listed).write(out)
+    PaperSizes(sizes=listed).write(out)
     log.info("%s: %d sizes", out, len(sizes))
 
 

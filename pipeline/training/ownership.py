@@ -20,7 +20,7 @@ from types import FrameType
 
 from pipeline.core.files import acquire_lock
 from pipeline.core.layout import LOCK_FILE
-from pipeline.core.records.jobs import Claim, last_event, read_events, record_event
+from pipeline.core.records.jobs import RunClaim, last_event, read_events, record_event
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Ownership:
 
     def __init__(self, run: Path, job: str):
         self.run = run
-        self.claim = Claim(host=socket.gethostname(), pid=os.getpid(), job=job, token=uuid.uuid4().hex)
+        self.claim = RunClaim(host=socket.gethostname(), pid=os.getpid(), job=job, token=uuid.uuid4().hex)
         self.position = 0
         """End of our claim in the file, in bytes."""
 
@@ -52,10 +52,10 @@ class Ownership:
 
         An unreadable claim does not count. If a disk altered our claim, those after its position count.
         """
-        claims = [event for event in read_events(self.run) if isinstance(event, Claim)]
+        claims = [event for event in read_events(self.run) if isinstance(event, RunClaim)]
         if any(claim.token == self.claim.token for claim in claims):
             return claims[-1].token != self.claim.token
-        return any(isinstance(event, Claim) for event in read_events(self.run, self.position))
+        return any(isinstance(event, RunClaim) for event in read_events(self.run, self.position))
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -64,7 +64,7 @@ class Ownership:
         Raises:
             TakenOver: Another process claimed the run while we waited.
         """
-        previous = last_event(Claim, self.run)
+        previous = last_event(RunClaim, self.run)
         self.claim_run()
         with open(self.run / LOCK_FILE, "a") as lock:
             self._wait_for(lock.fileno(), previous)
@@ -77,7 +77,7 @@ class Ownership:
                 over.set()
                 watch.join()
 
-    def _wait_for(self, lock: int, previous: Claim | None) -> None:
+    def _wait_for(self, lock: int, previous: RunClaim | None) -> None:
         logged, advice = 0.0, ""
         while not acquire_lock(lock, blocking=False):
             if self.is_lost:
@@ -96,7 +96,7 @@ class Ownership:
                 return
 
 
-def owner_name(claim: Claim | None) -> str:
+def owner_name(claim: RunClaim | None) -> str:
     """Describe the process that holds a claim."""
     if claim is None:
         return "the run's owner"

@@ -34,13 +34,13 @@ LINES: dict[str, Any] = {
     layout.STATE_FILE: jobs.AnyEvent,
 }
 MARKS: dict[type[artifacts.Product], Any] = {
-    artifacts.Spoken: corpus.Spoken,
-    artifacts.Tuned: outputs.Tuned,
+    artifacts.Spoken: corpus.SpokenReport,
+    artifacts.Tuned: outputs.TunedWeights,
     artifacts.Score: outputs.ScoreFile,
-    artifacts.Gates: outputs.Gates,
+    artifacts.Gates: outputs.GateValues,
     artifacts.AttentionMaps: outputs.AttentionMap,
     artifacts.Alignments: outputs.AlignmentMaps,
-    artifacts.ModelSizes: outputs.ModelSizes,
+    artifacts.ModelSizes: outputs.PaperSizes,
     artifacts.LayerTimes: outputs.LayerCosts,
 }
 """Record types of the file that stands for a product."""

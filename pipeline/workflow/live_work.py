@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.cluster.queue import QueuedJob, query_slurm
 from pipeline.core.layout import DONE_FILE, RUN_FILE, STATE_FILE
-from pipeline.core.records.jobs import Command, Failure, StartLine, Submission, last_event, read_events
+from pipeline.core.records.jobs import Failure, JobCommand, StartLine, Submission, last_event, read_events
 from pipeline.workflow.runs import is_locked
 
 
@@ -74,5 +74,5 @@ def texts(folder: Path) -> Iterator[str]:
     """Yield the settings of the training in a `folder`, and its last command, if there are any."""
     if (path := folder / RUN_FILE).exists():
         yield path.read_text(encoding="utf-8")
-    if command := last_event(Command, folder):
+    if command := last_event(JobCommand, folder):
         yield from command.arguments

@@ -32,7 +32,7 @@ PROGRESS_TAIL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The last progress line of a training.
 
     Attributes:
@@ -75,7 +75,7 @@ class RunState:
     why: str = ""
     remedy: str = ""
     job: str = ""
-    progress: Progress | None = None
+    progress: RunProgress | None = None
 
 
 class Runs:
@@ -129,7 +129,7 @@ def running_state(run: RunId, folder: Path, step: int, steps: int, job: str) -> 
     return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
 
 
-def diagnose(progress: Progress, folder: Path) -> tuple[str, str]:
+def diagnose(progress: RunProgress, folder: Path) -> tuple[str, str]:
     """Return what is wrong with a running training, by its last `progress` line, and the remedy; or empty texts."""
     if progress.silent_s > SILENT_S:
         return f"has logged nothing for {progress.silent_s / 60:.0f} minutes", f"check {folder / 'logs/train.log'}"
@@ -163,7 +163,7 @@ def describe_product(product: Product) -> str:
     return f"{product.run.folder} first" if isinstance(product, RunArtifact) else str(product)
 
 
-def read_progress(folder: Path) -> Progress | None:
+def read_progress(folder: Path) -> RunProgress | None:
     """Read the progress of the run in `folder`; None before its first line."""
     path = folder / PROGRESS_FILE
     lines = last_lines(path)
@@ -172,7 +172,9 @@ def read_progress(folder: Path) -> Progress | None:
         return None
     silent = max(0.0, time.time() - path.stat().st_mtime)
     left = max(0.0, found.seconds_left - silent)
-    return Progress(found.step, found.perplexity, found.skipped, found.tokens_per_s, found.loader_share, left, silent)
+    return RunProgress(
+        found.step, found.perplexity, found.skipped, found.tokens_per_s, found.loader_share, left, silent
+    )
 
 
 def last_lines(path: Path) -> list[AnyProgress]:

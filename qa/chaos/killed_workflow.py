@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.core.records.jobs import Claim, last_event
+from pipeline.core.records.jobs import RunClaim, last_event
 from qa.chaos.server import ROOT
 
 sys.path.append(str(ROOT / "tests/helpers"))
@@ -26,7 +26,7 @@ def end_of_killed_workflow(template: Path, folder: Path, weights: Path, rng: ran
         workflow = start(folder, run)
         time.sleep(rng.uniform(0, LONGEST_S))
         if workflow.poll() is None:
-            if last_event(Claim, folder / run):
+            if last_event(RunClaim, folder / run):
                 kill_all(workflow, folder, run)
             else:
                 workflow.kill()

@@ -148,9 +148,9 @@ class Forecast:
         if self.planned and time.monotonic() - self.made < RENEWED_S:
             return
         from pipeline.planning.jobs import Jobs
-        from pipeline.planning.run_forecast import Calibration as Measured
+        from pipeline.planning.run_forecast import MeasuredSpeed
 
-        measured = Measured.read(self.calibration) if self.calibration.exists() else None
+        measured = MeasuredSpeed.read(self.calibration) if self.calibration.exists() else None
         found = Jobs(self.project, self.papers, measured).all
         self.made, self.planned = time.monotonic(), [job for job in found if job.on_device]
 

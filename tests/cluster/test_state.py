@@ -15,9 +15,9 @@ from pipeline.cluster.state import is_done, job_key, perform_command, read_failu
 from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import (
-    Claim,
     Failure,
     Retry,
+    RunClaim,
     StartLine,
     Submission,
     last_event,
@@ -65,7 +65,7 @@ def test_failure_counts_until_the_next_start_or_retry(tmp_path):
                 start,
                 start.model_copy(update={"event": "stop", "checkpoint": None, "outcome": "failed"}),
                 Retry(time=1.0),
-                Claim(host="n1", pid=1, job="7", time=1.0, token=str(number)),
+                RunClaim(host="n1", pid=1, job="7", time=1.0, token=str(number)),
                 Submission(key=key, launcher="slurm", job=None, name="toy", time=1.0, code="toy"),
             ]
         )
@@ -82,7 +82,7 @@ def test_failure_counts_until_the_next_start_or_retry(tmp_path):
 def test_repair_of_events_keeps_whole_lines_and_a_copy(tmp_path):
     path, kept = tmp_path / "state.jsonl", []
     for number in range(60):
-        record_event(tmp_path, claim := Claim(host="n1", pid=1, job="7", time=1.0, token=f"{number}é"))
+        record_event(tmp_path, claim := RunClaim(host="n1", pid=1, job="7", time=1.0, token=f"{number}é"))
         line = bytearray(path.read_bytes().splitlines(keepends=True)[-1])
         if random.random() < 0.3:
             begin, end = sorted(random.sample(range(len(line) - 1), 2))
@@ -99,7 +99,7 @@ def test_repair_of_events_keeps_whole_lines_and_a_copy(tmp_path):
 
 @pytest.mark.parametrize("call", ["os.listdir", "io.open"])
 def test_events_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypatch):
-    claim = Claim(host="n1", pid=1, job="7", time=1.0, token="a")
+    claim = RunClaim(host="n1", pid=1, job="7", time=1.0, token="a")
     record_event(tmp_path, claim)
     faults, real = iter([OSError(errno.ESTALE, "Stale file handle")]), {"os.listdir": os.listdir, "io.open": open}[call]
 
@@ -110,7 +110,7 @@ def test_events_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypa
 
     for name in (call, *(["builtins.open"] if call == "io.open" else [])):
         monkeypatch.setattr(name, fail_once)
-    assert last_event(Claim, tmp_path) == claim
+    assert last_event(RunClaim, tmp_path) == claim
     assert not [*faults]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from made_records import speech_corpus
 
-from pipeline.core.records.corpus import SpeechSplit
+from pipeline.core.records.corpus import SpeechSizes
 from pipeline.data.encoded_files import NOISE_STEM
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
@@ -27,7 +27,7 @@ def write_speech(folder: Path, utterances: int, seed: int, shortest: int = 1) ->
                 tokens.append(text, [len(text)])
         frames_in_all = int(counts.sum())
         symbols = sum(map(len, texts))
-        records[split] = SpeechSplit(pairs=utterances, src_tokens=frames_in_all, tgt_tokens=symbols, seconds=1.0)
+        records[split] = SpeechSizes(pairs=utterances, src_tokens=frames_in_all, tgt_tokens=symbols, seconds=1.0)
     with write_frames(folder / NOISE_STEM) as noises:
         for _ in range(3):
             noises.append(rng.normal(0, 3, (40, FEATURES)))

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.processes import ProgressLog, chunks, map_in_order
 from pipeline.data.speech import speak
 
 
@@ -65,7 +65,7 @@ def test_chunks_hold_everything():
 
 def test_progress_says_count_and_rate(caplog):
     with caplog.at_level(logging.INFO):
-        progress = Progress(logging.getLogger("toy"), "toy train: tokenised", "pairs")
+        progress = ProgressLog(logging.getLogger("toy"), "toy train: tokenised", "pairs")
         progress.advance(1500)
         progress.finish()
     assert "toy train: tokenised 1,500 pairs" in caplog.text and "a second" in caplog.text

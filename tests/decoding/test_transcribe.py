@@ -17,7 +17,7 @@ from pipeline.config import DecodingConfig, load_run
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import SpeechCorpus
-from pipeline.core.records.outputs import ScoreFile, Tuned, TunedPoint
+from pipeline.core.records.outputs import ScoreFile, TunedPoint, TunedWeights
 from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, training_batches
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.sequence_store import TokenStore
@@ -143,7 +143,7 @@ def test_tuning_chooses_the_weights_of_lowest_dev_error(tmp_path, corpus, lm, mo
 def test_both_tuned_weights_are_used(tmp_path, corpus, lm):
     run, beside = write_run(tmp_path / "run", corpus, CTC), ["--language-model", str(lm)]
     point = {"lm_weight": 0.4, "word_bonus": 6.0, "wer": 90.0, "cer": 80.0}
-    Tuned(**point, sentences=3, grid=[TunedPoint(**point)]).write(tmp_path / "tuned.json")
+    TunedWeights(**point, sentences=3, grid=[TunedPoint(**point)]).write(tmp_path / "tuned.json")
     asked = {"language_model": "lm@text", "lm_weights": [0.4], "word_bonuses": [6.0], "tuning_sentences": 3}
     tuned = transcribe(run, corpus, *beside, "--tuned", str(tmp_path / "tuned.json"), **asked)
     said = [
@@ -306,7 +306,7 @@ def test_ngram_weight_is_tuned_on_the_dev_set_and_used(tmp_path, corpus, model):
     run, tuned = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
     settings = DECODING | {"ngram_order": 3, "lm_weights": [0.0, 5.0], "tuning_sentences": 4}
     tune(run, settings, None, tuned)
-    assert [point.lm_weight for point in Tuned.read(tuned).grid] == [0.0, 5.0]
+    assert [point.lm_weight for point in TunedWeights.read(tuned).grid] == [0.0, 5.0]
     assert transcribe(run, corpus, "--tuned", str(tuned), **settings) is not None
     plain = transcribe(run, corpus)
     assert transcribe(run, corpus, ngram_order=3, lm_weight=0.0) == plain

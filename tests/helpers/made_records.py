@@ -68,9 +68,9 @@ def progress_line(step: int, loss: float = 2.0, **values) -> training.ProgressLi
     return training.ProgressLine.model_validate({"step": step} | made | values)
 
 
-def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> corpus.ParallelSplit:
+def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> corpus.ParallelSizes:
     lost = {"src_unknown": 0, "src_changed": 0, "tgt_unknown": 0, "tgt_changed": 0}
-    return corpus.ParallelSplit(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)
+    return corpus.ParallelSizes(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)
 
 
 def parallel_corpus(vocab_size: int, vocab_digest: str = "toy", **values) -> corpus.ParallelCorpus:

@@ -15,7 +15,7 @@ from pipeline.core.artifacts import (
     Alignments,
     AttentionMaps,
     Averaged,
-    Calibration as Measured,
+    Calibration,
     Parse,
     RunArtifact,
     RunId,
@@ -32,7 +32,7 @@ from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs
 from pipeline.planning.plan import gpu_hours, hours, notes, render, total_cells, training_cells
-from pipeline.planning.run_forecast import LONGER, Calibration, Point, forward_flops
+from pipeline.planning.run_forecast import LONGER, MeasuredSpeed, Point, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import snakemake_command
@@ -46,7 +46,7 @@ def planned_at(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     measured = {"update_flops": 1e9, "update_s": 1.0, "decoding_flops": 1e9, "decoding_s": 2.0}
     points = tuple(Point(shape="", family=kind, **measured) for kind in ("transformer", "weighted_transformer"))
-    Calibration(device="some processor", threads=1, points=points).write(folder / "calibration.json")
+    MeasuredSpeed(device="some processor", threads=1, points=points).write(folder / "calibration.json")
     settings = ["--set", "scale=smoke", "--set", f"work={folder}", "--set", "licensed={}", "--set", "seeds=1"]
     files = ["--calibration", str(folder / "calibration.json"), "--out", str(folder / "plan.csv")]
     assert main(["plan", "--root", str(ROOT), *settings, *files]) == 0
@@ -194,7 +194,7 @@ def test_plan_without_calibration_has_no_local_hours(tmp_path):
 def test_plan_names_a_working_calibration_command(tmp_path):
     """The command makes the file that the plan reads."""
     project = project_at(tmp_path, scale="paper")
-    command = snakemake_command(project, project.layout.path(Measured()))
+    command = snakemake_command(project, project.layout.path(Calibration()))
     assert f"unknown; run `{command}` on the machine" in "\n".join(notes(project, Jobs(project, [], None)))
     program, *words = shlex.split(command)
     assert jobs(require(call(ROOT, program, "-n", "--nolock", *words))) == {"calibrate": 1, "total": 1}

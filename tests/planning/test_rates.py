@@ -13,7 +13,7 @@ from pipeline.core.provenance import ROOT
 from pipeline.planning import calibrate
 from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.run_forecast import Calibration, Point, family_of, forecast_run, shape_of
+from pipeline.planning.run_forecast import MeasuredSpeed, Point, family_of, forecast_run, shape_of
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -41,7 +41,7 @@ def point(shape="", family="transformer", flops=1e9, rate=1e9):
 
 
 def calibration(*points):
-    return Calibration(device="here", threads=1, points=points)
+    return MeasuredSpeed(device="here", threads=1, points=points)
 
 
 def test_a_measured_shape_has_its_own_rate(project):
@@ -123,7 +123,7 @@ def test_shapes_are_measured_within_the_time_limit_and_logged(
     command = ["calibrate", "--root", str(ROOT), "--set", "scale=smoke", "--set", f"work={project.config.work}"]
     command += ["--seconds", str(seconds), "--threads", "1", "--out", str(tmp_path / "found.json")]
     assert main([*command, "--device", "cpu"]) == 0
-    found = Calibration.read(tmp_path / "found.json")
+    found = MeasuredSpeed.read(tmp_path / "found.json")
     assert [point.shape for point in found.points] == [str(number) for number in range(len(expected))]
     assert found.threads == 1 and found.device
     told = [message for message in caplog.messages if "GFLOP/s" in message]

@@ -16,7 +16,7 @@ from real_project import real_project
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.core.artifacts import ModelSizes, RunId
-from pipeline.core.records.jobs import Claim, StartLine, last_event, read_events
+from pipeline.core.records.jobs import RunClaim, StartLine, last_event, read_events
 from pipeline.workflow.drivers import read_drivers
 
 TRAINING = real_project({"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
@@ -103,7 +103,7 @@ def kill_all(workflow: subprocess.Popen, folder: Path, run: Path = RUN) -> None:
     for driver in read_drivers(folder).values():
         os.killpg(driver.pid, signal.SIGKILL)
     workflow.wait()
-    owner = last_event(Claim, folder / run).pid
+    owner = last_event(RunClaim, folder / run).pid
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended
         if Path(f"/proc/{owner}/cwd").readlink() == folder:  # else another process has got its number
             os.kill(owner, signal.SIGKILL)

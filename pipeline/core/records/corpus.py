@@ -16,21 +16,21 @@ from pipeline.core.schema import Closed, Count
 Kind = Literal["parallel", "speech", "text"]
 
 
-class TextSplit(Closed):
+class TextSizes(Closed):
     """Sentences without a source."""
 
     pairs: int = Field(description="Sentences")
     tgt_tokens: int = Field(description="Symbols, EOS not counted")
 
 
-class SpeechSplit(TextSplit):
+class SpeechSizes(TextSizes):
     """Utterances and their transcripts."""
 
     src_tokens: int = Field(description="Frames")
     seconds: float
 
 
-class ParallelSplit(TextSplit):
+class ParallelSizes(TextSizes):
     """Sentence pairs.
 
     Attributes:
@@ -82,7 +82,7 @@ class ParallelCorpus(EncodedCorpus):
     tokeniser: Literal["moses", "none"] = Field(default="moses", description="Tokeniser of the text")
     tgt_vocab_size: Count
     tgt_vocab_digest: str
-    splits: dict[str, ParallelSplit]
+    splits: dict[str, ParallelSizes]
 
     @property
     def vocab_sizes(self) -> tuple[int, int]:
@@ -110,14 +110,14 @@ class SpeechCorpus(EncodedCorpus):
     features: Count = Field(description="Features of a frame")
     statistics: Statistics
     speaker_cmvn: bool = Field(default=False, description="The statistics hold for the features of every speaker")
-    splits: dict[str, SpeechSplit]
+    splits: dict[str, SpeechSizes]
 
 
 class TextCorpus(EncodedCorpus):
     """Sentences without a source, for language models."""
 
     kind: Literal["text"] = "text"
-    splits: dict[str, TextSplit]
+    splits: dict[str, TextSizes]
 
 
 def kind_of(corpus: Any) -> str:
@@ -244,7 +244,7 @@ class SpokenSplit(SplitReport):
     examples: list[str] = Field(description="First rejected ones")
 
 
-class Spoken(Record):
+class SpokenReport(Record):
     """`spoken.json`: text that was read aloud."""
 
     dataset: str
@@ -260,7 +260,7 @@ class Sampled(Closed):
     seed: int | None = None
 
 
-class Vocabulary(Closed):
+class LearntVocabulary(Closed):
     """A learnt vocabulary."""
 
     kind: str
@@ -269,10 +269,10 @@ class Vocabulary(Closed):
     sample: Sampled
 
 
-class Vocabularies(Vocabulary, Record):
+class Vocabularies(LearntVocabulary, Record):
     """`subwords.json`: the vocabulary of the source side or of both, and that of the target side if it has its own."""
 
-    tgt: Vocabulary | None = None
+    tgt: LearntVocabulary | None = None
     sentencepiece: str = Field(description="Version of sentencepiece")
 
 

@@ -41,7 +41,7 @@ class TimedRecord(Record):
     time: float = Field(default_factory=lambda: time.time(), description="UNIX seconds")
 
 
-class Command(Record):
+class JobCommand(Record):
     """The stage to run in this folder; none in the folder of a run, which is trained."""
 
     event: Literal["command"] = "command"
@@ -68,7 +68,7 @@ class Submission(TimedRecord):
     code: str = Field(description="Digest of the package")
 
 
-class Claim(TimedRecord):
+class RunClaim(TimedRecord):
     """A process that wants to work on the run; the last one is its owner."""
 
     event: Literal["claim"] = "claim"
@@ -117,7 +117,7 @@ class Retry(TimedRecord):
     event: Literal["retry"] = "retry"
 
 
-Event = Command | Decodings | Submission | Claim | StartLine | UnfitNode | Failure | Retry
+Event = JobCommand | Decodings | Submission | RunClaim | StartLine | UnfitNode | Failure | Retry
 AnyEvent = Annotated[Event, Field(discriminator="event")]
 Kind = TypeVar("Kind", bound=Event)
 

@@ -59,7 +59,7 @@ class TunedPoint(Closed):
     cer: float
 
 
-class Tuned(TunedPoint, Record):
+class TunedWeights(TunedPoint, Record):
     """The best pair of weights of a shallow fusion on the development set."""
 
     sentences: int = Field(description="Utterances decoded, including those of further runs")
@@ -74,7 +74,7 @@ class AveragedFile(Closed):
     digest: str
 
 
-class Averaged(Record):
+class AveragedWeights(Record):
     """The record beside averaged weights."""
 
     key: str
@@ -156,7 +156,7 @@ class GateValue(Closed):
     words: int
 
 
-class Gates(Record):
+class GateValues(Record):
     """`gates.json`; the .npz file beside it holds the statistics of each sentence, by `<channel>.<kind>`."""
 
     dataset: str
@@ -230,7 +230,7 @@ class ModelSize(Closed):
     parameters: int = Field(description="Trainable parameters")
 
 
-class ModelSizes(Record):
+class PaperSizes(Record):
     """Sizes of a paper's systems at the paper's own size."""
 
     sizes: list[ModelSize]

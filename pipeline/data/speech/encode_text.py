@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pipeline.core.digests import require_digest
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
-from pipeline.core.records.corpus import PreparedText, SentencesReport, TextCorpus, TextSplit
+from pipeline.core.records.corpus import PreparedText, SentencesReport, TextCorpus, TextSizes
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.processes import chunks
@@ -127,7 +127,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
     """
     chosen = select(dataset, corpus, dataset.sentences)
     report: dict[str, SentencesReport] = {}
-    splits: dict[str, TextSplit] = {}
+    splits: dict[str, TextSizes] = {}
     for split in dataset.split_names:
         sentences = chosen[split].sentences
         characters = write_split(corpus, split, sentences)
@@ -136,7 +136,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         report[split] = SentencesReport(
             kept=len(sentences), characters=characters, words=words, **chosen[split].record()
         )
-        splits[split] = TextSplit(pairs=len(sentences), tgt_tokens=characters)
+        splits[split] = TextSizes(pairs=len(sentences), tgt_tokens=characters)
         log.info("%s %s: %d sentences, %d words, %d characters", dataset.name, split, len(sentences), words, characters)
     PreparedText(dataset=dataset.name, splits=report).write(corpus / "prepared/report.json")
     alphabet = Alphabet()

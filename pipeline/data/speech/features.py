@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pipeline.core import digests, disk, files, layout
 from pipeline.core.errors import UserError, count_of
-from pipeline.core.records.corpus import PreparedSpeech, SpeechCorpus, SpeechSplit, UtterancesReport
+from pipeline.core.records.corpus import PreparedSpeech, SpeechCorpus, SpeechSizes, UtterancesReport
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.packages import Packages, own_files
-from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.processes import ProgressLog, chunks, map_in_order
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, write_frames, write_tokens
 from pipeline.data.speech.audio import LARGEST_OF_8_BITS, LOUDEST
 from pipeline.data.speech.frontend import KeptUtterance, Moments, features_of, normalise_speakers, write_noises
@@ -112,11 +112,11 @@ class SplitCounts:
         rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
         return UtterancesReport(**counts | rounded, frames=self.moments.frames, kept=self.utterances)
 
-    def size(self) -> SpeechSplit:
+    def size(self) -> SpeechSizes:
         """Return the split's part of corpus.json."""
         seconds = round(self.seconds, 3)
         frames = self.moments.frames
-        return SpeechSplit(pairs=self.utterances, src_tokens=frames, tgt_tokens=self.characters, seconds=seconds)
+        return SpeechSizes(pairs=self.utterances, src_tokens=frames, tgt_tokens=self.characters, seconds=seconds)
 
 
 def compute_features(
@@ -167,7 +167,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
         UserError: A speaker has no name but is normalised, or `check_split` fails.
     """
     found, alphabet, places = SplitCounts(), Alphabet(), set()
-    progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
+    progress = ProgressLog(log, f"{dataset.name} {split}: features of", "utterances")
     speeds = dataset.speeds if split == "train" else [1.0]
     work = partial(features_of, dataset=dataset, speeds=speeds)
     with ExitStack() as stack:

@@ -25,9 +25,9 @@ import soundfile
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import register_output, write_errors
-from pipeline.core.records.corpus import Spoken, SpokenSplit
+from pipeline.core.records.corpus import SpokenReport, SpokenSplit
 from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
-from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.processes import ProgressLog, chunks, map_in_order
 from pipeline.data.speech.encode_text import Sentence, select
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 
@@ -156,7 +156,7 @@ def speak_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
     speak(load_one_of(dataset, ReadAloudDataset, "text to be read aloud"), corpus, processes)
 
 
-def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
+def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> SpokenReport:
     """Return the report in `spoken.json`, after writing audio and manifests; see `speak_corpus`.
 
     Raises:
@@ -174,18 +174,18 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
             Task(folder / f"{number:06}.flac", sentence, reader_of(dataset.readers, split, number))
             for number, sentence in enumerate(chosen[split].sentences)
         ]
-        progress = Progress(log, f"{dataset.name} {split}: read", "utterances")
+        progress = ProgressLog(log, f"{dataset.name} {split}: read", "utterances")
         spoken = read_aloud(tasks, dataset.domain, processes, progress)
         kept = write_manifest(manifest_path(corpus, split), spoken)
         register_output(folder)
         progress.finish()
         splits[split] = SpokenSplit(utterances=kept, **chosen[split].record())
-    report = Spoken(dataset=dataset.name, synthesiser=f"eSpeak NG {version()}", splits=splits)
+    report = SpokenReport(dataset=dataset.name, synthesiser=f"eSpeak NG {version()}", splits=splits)
     report.write(corpus / "spoken.json")
     return report
 
 
-def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progress) -> Iterator[Utterance]:
+def read_aloud(tasks: list[Task], domain: str, processes: int, progress: ProgressLog) -> Iterator[Utterance]:
     """Write the audio of each task and yield the utterances in order, with several `processes`; as `read_part`."""
     parts = chunks(tasks, UTTERANCES_PER_PROCESS)
     for part in map_in_order(partial(in_fresh_process, domain=domain), parts, processes):

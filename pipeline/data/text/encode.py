@@ -12,10 +12,10 @@ import numpy as np
 from pipeline.core.digests import sha256_file
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit
+from pipeline.core.records.corpus import ParallelCorpus, ParallelSizes
 from pipeline.data.dataset import CorpusRecord, TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores, stores_digest
-from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.processes import ProgressLog, chunks, map_in_order
 from pipeline.data.sequence_store import token_type, write_tokens
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
@@ -72,7 +72,7 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
     }
     read = sum(path.stat().st_size for path in chain(*texts.values()) if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * read, "the encoded corpus")
-    splits: dict[str, ParallelSplit] = {}
+    splits: dict[str, ParallelSizes] = {}
     for split in dataset.split_names:
         src_text, tgt_text = texts[split]
         src = encode_side(src_text, src_model, corpus / f"encoded/{split}.src", src_size, processes)
@@ -108,7 +108,7 @@ def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes:
         Numbers of lines, tokens, unknown subwords, and lines that a round trip changes.
     """
     counts: Counter[str] = Counter()
-    progress = Progress(log, f"{text.name}: encoded", "lines")
+    progress = ProgressLog(log, f"{text.name}: encoded", "lines")
     parts = chunks(lines_of(text, "run the stage `prepare` first"), LINES_PER_CHUNK)
     with write_tokens(stem, vocab_size) as store:
         for chunk in map_in_order(partial(encode_chunk, model=model), parts, processes):
@@ -132,7 +132,7 @@ def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
 load_once = cache(Subwords)
 
 
-def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSplit:
+def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSizes:
     """Return the record of the split at `where` from the counts of both sides, `src` and `tgt`.
 
     Raises:
@@ -141,4 +141,4 @@ def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSp
     if src["lines"] != tgt["lines"]:
         raise UserError(f"{where}: {src['lines']} source but {tgt['lines']} target lines; run `prepare` again")
     counted = {f"src_{what}": src[what] for what in COUNTED} | {f"tgt_{what}": tgt[what] for what in COUNTED}
-    return ParallelSplit(pairs=src["lines"], **counted)
+    return ParallelSizes(pairs=src["lines"], **counted)

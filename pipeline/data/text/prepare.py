@@ -14,7 +14,7 @@ from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write, read_errors
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
-from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.processes import ProgressLog, chunks, map_in_order
 from pipeline.data.text.checks import check_script, shared_sentences
 from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenise_line
 from pipeline.data.text.text_files import count_lines, lines_of
@@ -118,7 +118,7 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
     raw = split_files(dataset, corpus, split)
     work = partial(prepare_chunk, dataset=dataset, drop_outliers=split == "train")
     counts = SplitCounts()
-    progress = Progress(log, f"{dataset.name} {split}: tokenised", "pairs")
+    progress = ProgressLog(log, f"{dataset.name} {split}: tokenised", "pairs")
     with ExitStack() as stack:
         paths = [corpus / f"prepared/{split}.{kind}{side}" for kind in ("", "tok.") for side in dataset.languages]
         files = [stack.enter_context(atomic_write(path)) for path in paths]

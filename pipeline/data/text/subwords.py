@@ -12,7 +12,7 @@ import sentencepiece
 
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
-from pipeline.core.records.corpus import Sampled, Vocabularies, Vocabulary
+from pipeline.core.records.corpus import LearntVocabulary, Sampled, Vocabularies
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text.text_files import count_lines, lines_of
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, escape_reserved
@@ -83,7 +83,7 @@ def learn_vocabularies(dataset: TokenisedDataset, corpus: Path) -> None:
 
 def learn_model(
     settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
-) -> Vocabulary:
+) -> LearntVocabulary:
     """Learn one model from the training text of one or both sides, and write it.
 
     Args:
@@ -112,7 +112,7 @@ def learn_model(
     size = vocabulary_size(model)
     log.info("%s: %d entries from %d of %d pairs", where, size, sampled.pairs, pairs)
     digest = hashlib.sha256(model).hexdigest()
-    return Vocabulary(kind=settings.kind, vocab_size=size, digest=digest, sample=sampled)
+    return LearntVocabulary(kind=settings.kind, vocab_size=size, digest=digest, sample=sampled)
 
 
 def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
