@@ -2,21 +2,7 @@
 import json
 import os
 
-from pipeline.core.artifacts import (
-    Claims,
-    Encoded,
-    ExampleTable,
-    Figure,
-    LayerTable,
-    Outputs,
-    Prepared,
-    Scores,
-    Spoken,
-    Table,
-    Trained,
-    TranscriptTable,
-    Vocabulary,
-)
+from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.planning.devices import require_bfloat16
 from pipeline.workflow.rules import training_flops
@@ -119,7 +105,7 @@ def priority(wildcards):
 def folder_to_train(wildcards, resources):
     """Return the folder of a run; check that the GPUs can train it, and log a training with other settings."""
     run = from_wildcards(functions.run)(wildcards)
-    if not layout.path(Trained(run)).exists():
+    if not layout.path(artifacts.Trained(run)).exists():
         if resources.launcher == "slurm" and resources.gpus:
             precision = project.run_spec(run).training.precision
             system = f"{run.paper}/{run.system}"

@@ -62,7 +62,7 @@ rule fetch:
 rule prepare:
     """Clean and tokenise text, or linearise trees; every rejection is counted."""
     input:
-        needs(Prepared),
+        needs(artifacts.Prepared),
         dataset=DATASET,
     output:
         f"{CORPUS}/prepared/report.json",
@@ -92,7 +92,7 @@ rule prepare:
 rule subwords:
     """Learn the subword vocabulary from a seeded sample."""
     input:
-        needs(Vocabulary),
+        needs(artifacts.Vocabulary),
         dataset=DATASET,
     output:
         model=f"{CORPUS}/subwords.model",
@@ -117,7 +117,7 @@ rule subwords:
 rule encode:
     """Encode every split into the memory-mapped token store."""
     input:
-        needs(Encoded),
+        needs(artifacts.Encoded),
         dataset=DATASET,
     output:
         f"{CORPUS}/encoded/corpus.json",
@@ -142,7 +142,7 @@ rule encode:
 rule speak:
     """Read text aloud with a synthesiser, the same readers for every domain."""
     input:
-        needs(Spoken),
+        needs(artifacts.Spoken),
         dataset=DATASET,
     output:
         f"{CORPUS}/spoken.json",
@@ -167,7 +167,7 @@ rule speak:
 rule features:
     """Turn utterances into log-mel features and characters, or text into characters; every rejection is counted."""
     input:
-        needs(Encoded),
+        needs(artifacts.Encoded),
         dataset=DATASET,
     output:
         report=f"{CORPUS}/prepared/report.json",

@@ -14,7 +14,7 @@ EVENTS = """(
 rule train:
     """Train one run, resume it, or adopt its running job; then make the outputs that need nothing else."""
     input:
-        needs(Trained),
+        needs(artifacts.Trained),
     output:
         update(f"{RUN}/done.json"),
     log:
@@ -47,8 +47,8 @@ rule train:
 rule decode:
     """Make every output that reports need of one run under one decoding; the model is loaded once."""
     input:
-        needs(Outputs),
-        measured_by(Outputs),
+        needs(artifacts.Outputs),
+        measured_by(artifacts.Outputs),
     output:
         update(f"{RUN}/{{decoding}}/outputs.json"),
     log:
@@ -76,8 +76,8 @@ rule decode:
 rule score:
     """Score every output of one run under one decoding, with the statistics of each sentence."""
     input:
-        needs(Scores),
-        measured_by(Scores),
+        needs(artifacts.Scores),
+        measured_by(artifacts.Scores),
     output:
         update(f"{RUN}/{{decoding}}/scores.json"),
     log:

@@ -9,7 +9,7 @@ STAGES = {"tables": "table", "examples": "example-table", "transcripts": "transc
 rule table:
     """Compare scores, translations or transcripts with those that a paper printed."""
     input:
-        needs(Table, ExampleTable, TranscriptTable),
+        needs(artifacts.Table, artifacts.ExampleTable, artifacts.TranscriptTable),
         printed=PRINTED,
     output:
         csv=report(
@@ -42,7 +42,7 @@ rule table:
 use rule table as layer_table with:
     """Compare the times of layer types with their printed complexities, and draw them."""
     input:
-        needs(LayerTable),
+        needs(artifacts.LayerTable),
         times=f"{WORK}/layer_times.json",
         printed=PRINTED,
     output:
@@ -72,7 +72,7 @@ use rule table as layer_table with:
 rule figure:
     """Draw a figure of a paper."""
     input:
-        needs(Figure),
+        needs(artifacts.Figure),
     output:
         svg=report(
             f"{RESULTS}/{{figure}}.svg",
@@ -104,7 +104,7 @@ rule figure:
 rule claims:
     """Compare measured scores with the claims of a paper, with a verdict for each claim."""
     input:
-        needs(Claims),
+        needs(artifacts.Claims),
         claims="workflow/papers/{paper}/claims.yaml",
     output:
         csv=report(
