@@ -136,7 +136,9 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
     host, pid, job = driver.host, driver.pid, driver.job
     if is_on_this_machine(driver):
         alive = pid != os.getpid() and is_snakemake_process(pid)  # with our own id it is an earlier process
-        return f"snakemake runs on this machine as process {pid}; end it first ({stop_command(pid)})" if alive else None
+        if not alive:
+            return None
+        return f"snakemake runs on this machine as process {pid}; wait for it, or end it first ({stop_command(pid)})"
     if force or is_from_earlier_boot(driver):
         return None
     if job is None:
@@ -150,7 +152,7 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
     running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
     # A restarted job replaces its earlier run under the same id.
     if running and not (job == os.environ.get("SLURM_JOB_ID") and driver.restart < restart_count()):
-        return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
+        return f"job {job} drives the workflow on {host}; wait for it, or end it first (scancel {job})"
     return None
 
 

@@ -94,7 +94,8 @@ def test_a_living_driver_is_kept_and_named_beside_dead_ones(pid):
 
 def test_second_driver_of_a_file_is_refused_and_names_the_first(pid):
     note(pid, makes=("a", "b"))
-    with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; end it first") as raised:
+    remedy = "wait for it, or end it first"
+    with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; {remedy}") as raised:
         register_driver(["b", "c"])
     assert "\n" not in str(raised.value) and pids() == [pid]
 

@@ -63,7 +63,8 @@ def test_live_driver_stays_registered_and_blocks_its_targets(project, first):
     assert f"run by snakemake, process {first.pid} of this machine" in status and "to continue:" not in status
     second = call(project, *FIRST)
     assert second.returncode == 1 and first.poll() is None
-    refused = [line for line in second.stderr.splitlines() if f"process {first.pid}; end it first" in line]
+    remedy = f"process {first.pid}; wait for it, or end it first"
+    refused = [line for line in second.stderr.splitlines() if remedy in line]
     assert len(refused) == 1 and "is already being built" in refused[0]
     unlocked = call(project, "reprise", "unlock")
     assert unlocked.returncode == 1 and f"process {first.pid}" in unlocked.stderr
