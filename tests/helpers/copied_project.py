@@ -104,7 +104,7 @@ def environment_of(root: Path, is_warm: bool = True, **variables: str) -> dict[s
     """Return the environment of a command in the root of a copy; if warm, a server with the copy's code forks it."""
     folders = [Path(sys.executable).parent]
     if is_warm and (code := root / "pipeline").exists():
-        folders.insert(0, warm_programs() if code.samefile(ROOT / "pipeline") else warm_programs(root))
+        folders.insert(0, warm_programs(code.resolve().parent))
     environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"} | variables
     path = os.pathsep.join([*map(str, folders), environment["PATH"]])
     return environment | {"PATH": path, "PYTHONPATH": str(root)}

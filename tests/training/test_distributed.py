@@ -2,7 +2,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from forked_ranks import fork_ranks
 from made_records import MACHINE
 from run_folders import json_lines
 from safetensors.torch import load_file
+from warm import warm_programs
 
 from pipeline.cluster.local import free_port
 from pipeline.config import load_run
@@ -36,7 +36,8 @@ SHARED = {"tokens_per_update": 200, "micro_batch_tokens": 80}
 def both(run: Path) -> list[subprocess.Popen]:
     """Start two processes that train `run` on this machine."""
     world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    command = [sys.executable, "-m", "pipeline", "train", "--run", str(run), "--threads", "1", "--device", "cpu"]
+    options = ["--run", str(run), "--threads", "1", "--device", "cpu"]
+    command = [warm_programs() / "python", "-m", "pipeline", "train", *options]
     environments = [os.environ | world | {"RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
     return [subprocess.Popen(command, env=one, stderr=subprocess.PIPE, text=True) for one in environments]
 

@@ -135,17 +135,25 @@ PAPER = {
 }
 
 
-@pytest.fixture
-def toys(tmp_path):
+@pytest.fixture(scope="module")
+def toys_code(tmp_path_factory):
     """A copy of the project, code and all, with a toy of each kind and a paper that has one of each."""
-    shrink(copy_project(tmp_path))
-    (tmp_path / "pipeline").unlink()
-    shutil.copytree(ROOT / "pipeline", tmp_path / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "tests/helpers/architectures/bag_of_words", tmp_path / "pipeline/models/bag_of_words")
-    (tmp_path / "workflow/papers/toy").mkdir()
-    toy_kinds.register(tmp_path)
+    root = shrink(copy_project(tmp_path_factory.mktemp("toys")))
+    (root / "pipeline").unlink()
+    shutil.copytree(ROOT / "pipeline", root / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests/helpers/architectures/bag_of_words", root / "pipeline/models/bag_of_words")
+    (root / "workflow/papers/toy").mkdir()
+    toy_kinds.register(root)
     for name, content in PAPER.items():
-        (tmp_path / name).write_text(dedent(content).lstrip(), encoding="utf-8")
+        (root / name).write_text(dedent(content).lstrip(), encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def toys(tmp_path, toys_code):
+    """A copy whose code is that of `toys_code`, so that one warm server runs the commands of all."""
+    shutil.copytree(toys_code, tmp_path, symlinks=True, ignore=shutil.ignore_patterns("pipeline"), dirs_exist_ok=True)
+    (tmp_path / "pipeline").symlink_to(toys_code / "pipeline")
     return tmp_path
 
 
