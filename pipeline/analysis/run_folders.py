@@ -22,13 +22,14 @@ from pipeline.analysis.training_curves import (
     loss_curve,
     with_training_losses,
 )
-from pipeline.analysis.view import PaperView, ScoredSplits
+from pipeline.analysis.view import Experiment, PaperView, ScoredSplits
 from pipeline.core import artifacts
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import (
     AlignmentMaps,
     AttentionMap,
+    Decoded,
     LayerCosts,
     PaperSizes,
     ScoreFile,
@@ -36,6 +37,7 @@ from pipeline.core.records.outputs import (
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.sequence_store import TokenStore
 from pipeline.metrics import metric_named, read_statistics
+from pipeline.metrics.error_rates import LogLikelihoods
 
 
 class NotRun(Exception):
@@ -151,7 +153,7 @@ class RunFolders:
         return AlignmentMaps.read(self.require(product))
 
     def score(self, product: artifacts.Score) -> ScoreFile | None:
-        """Return a score file; None if the output was not scored.
+        """Return a score file; None if the output was not scored, or was decoded with other settings than today's.
 
         Raises:
             UserError: It is of other weights than the run's final ones.
@@ -161,7 +163,7 @@ class RunFolders:
             score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
             if score and trained:
                 score.require_training(trained.weights_digest, path)
-            self._scores[product] = score
+            self._scores[product] = None if score and changed_settings(self.view.experiment, product) else score
         return self._scores[product]
 
     def score_paths(self, run: artifacts.RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
@@ -175,7 +177,9 @@ class RunFolders:
         paths = [self.layout.path(product) for product in products]
         scores = [self.score(product) for product in products]
         if None in scores:
-            raise NotRun(f"{paths[scores.index(None)]} is not there")
+            unscored = scores.index(None)
+            changed = ", ".join(changed_settings(self.view.experiment, products[unscored]))
+            raise NotRun(f"{paths[unscored]} {f'was not decoded with this {changed}' if changed else 'is not there'}")
         return paths
 
     def statistics(
@@ -271,6 +275,20 @@ class RunFolders:
         corpus, longest = self.layout.corpus(run.dataset), self.view.experiment.run_spec(run).training.max_length
         src, tgt = (TokenStore(corpus / f"encoded/train.{side}").lengths() for side in ("src", "tgt"))
         return int(src[np.maximum(src, tgt) <= longest].max())
+
+
+def changed_settings(experiment: Experiment, product: artifacts.Score) -> list[str]:
+    """Return the settings of a decoding that changed since the output behind a score was decoded."""
+    run, names = product.run, (product.decoding, product.split)
+    if product.measure == LogLikelihoods.folder:  # no search
+        return []
+    output: artifacts.SplitArtifact = artifacts.Translation(run, *names)
+    if product.scored_on:
+        output = artifacts.Transcript(run, *names, product.scored_on)
+    record = Decoded.read_if_there(experiment.layout.path(output).with_suffix(".json"))
+    if record is None:
+        return []
+    return experiment.decoding(run.paper, run.system, product.decoding).changed_since(record.decoding)
 
 
 def system_of(run: artifacts.RunId) -> str:

@@ -1,6 +1,6 @@
 """Scores and terms as settings files name them, and a paper at one scale, which resolves them to runs and files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipeline.analysis.reference_types import DatasetName, DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.training_curves import Floors
-from pipeline.config import RunSpec
+from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
 from pipeline.core.layout import Layout
 from pipeline.core.records.training import MeasuredNoise
@@ -104,6 +104,10 @@ class Experiment(Protocol):
 
     def run_spec(self, run: RunId) -> RunSpec:
         """Return all settings that the training of `run` reads."""
+
+    @property
+    def decoding(self) -> Callable[[str, str, str], DecodingConfig]:
+        """Return the function from paper, system and name to the settings of a named decoding."""
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         """Return the names of paper and system of a `reference`, `name` or `other/name`, written in `paper`."""

@@ -1,6 +1,7 @@
 """Settings of a training and of a decoding."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -255,3 +256,12 @@ class DecodingConfig(DecodingSettings):
     def tuned(self) -> bool:
         """Return whether λ and β are tuned on the development set."""
         return bool(self.lm_weights)
+
+    def changed_since(self, recorded: Mapping[str, Any]) -> list[str]:
+        """Return the settings that differ from those `recorded` beside an output, except ones that change no output.
+
+        Tuned weights are recorded by their values, and not the runs that they were tuned with.
+        """
+        usual, here = (settings.model_dump(mode="json") for settings in (DecodingConfig(), self))
+        left_out = {"batch_tokens", "tuned_with", *(("lm_weight", "word_bonus") if self.tuned else ())}
+        return [key for key in here if key not in left_out and recorded.get(key, usual[key]) != here[key]]

@@ -54,7 +54,7 @@ def write_results(
         reprise results weighted results/paper/attention/table2.csv --set scale=paper
         reprise results --watch
 
-    A cell without a number says failed, running, waiting or not run.
+    A row without its numbers says failed, running, waiting, not run, or which setting of its decoding changed.
 
     reads   the folders of runs and corpora, and Slurm's queue if something was submitted
     writes  results/<scale>/<paper>/…; complete results of the workflow are left alone, it rebuilds all others

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained, manifest_of
+from pipeline.analysis.run_folders import changed_settings
+from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Score, Trained, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.outputs.manifest import entries_of
 from pipeline.workflow.campaign import Campaign
@@ -12,8 +13,8 @@ from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.runs import describe_product
 
 FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
-BLOCKED = "not run: needs "
-PRIORITIES = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
+BLOCKED, CHANGED = "not run: needs ", "not decoded with this "
+PRIORITIES = (FAILED, RUNNING, BLOCKED, CHANGED, WAITING, NOT_RUN)
 """Starts of the reasons; of several reasons the first in this order is reported."""
 
 
@@ -29,15 +30,25 @@ class Causes:
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
     def missing(self, products: Iterable[Product]) -> list[Product]:
-        """Return the products whose files do not exist."""
-        return [product for product in dict.fromkeys(products) if not self.layout.path(product).exists()]
+        """Return the products whose files do not exist, and scores of outputs that other settings decoded."""
+        return [
+            product
+            for product in dict.fromkeys(products)
+            if not self.layout.path(product).exists() or self.changed_in(product)
+        ]
+
+    def changed_in(self, product: Product) -> list[str]:
+        """Return the settings of a decoding that changed since an output that was scored."""
+        return changed_settings(self.graph.project, product) if isinstance(product, Score) else []
 
     def why(self, products: Iterable[Product]) -> str:
         """Return the most informative reason among all missing products; empty if none is missing."""
         return min((self.reason_for(product) for product in self.missing(products)), key=priority_of, default="")
 
     def _reason_for(self, product: Product) -> str:
-        """Return the reason for a missing product: its own failure, or the state of its inputs."""
+        """Return the reason for a missing product: its own failure or settings, or the state of its inputs."""
+        if changed := self.changed_in(product):
+            return CHANGED + ", ".join(changed)
         if isinstance(product, Trained) and (state := self.runs.get(product.run)):
             if state.state == "failed":
                 return FAILED + first_line(state.why)

@@ -8,6 +8,7 @@ from made_records import score_file
 from pipeline.analysis.run_folders import RunFolders, require_one_basis
 from pipeline.analysis.training_curves import Floor, below_floor, load_floors
 from pipeline.analysis.view import ScoredSplits
+from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 
 SIGNATURE = "text:moses|case:mixed|version:2.6.0"
@@ -43,6 +44,21 @@ def test_a_floor_needs_a_reason(tmp_path):
     (tmp_path / "floors.yaml").write_text("wer: {reach: 85}\n")
     with pytest.raises(UserError, match=r"floors\.yaml: wer\.why: "):
         load_floors(tmp_path / "floors.yaml")
+
+
+def test_tuned_weights_and_speed_are_no_changed_settings():
+    tuned = DecodingConfig(ngram_order=3, lm_weights=[0.1, 0.2], tuned_with=["ctc@an4"])
+    recorded = tuned.model_dump(mode="json")
+    recorded |= {"lm_weight": 0.2, "word_bonus": 1.0, "batch_tokens": 1, "tuned_with": []}
+    assert tuned.changed_since(recorded) == []
+    assert tuned.changed_since(recorded | {"lm_weights": [0.1]}) == ["lm_weights"]
+    fixed = tuned.model_copy(update={"lm_weights": []})
+    assert fixed.changed_since(recorded) == ["lm_weight", "word_bonus", "lm_weights"]
+
+
+def test_setting_that_a_record_lacks_had_its_default():
+    assert DecodingConfig().changed_since({}) == []
+    assert DecodingConfig(beam_size=7).changed_since({}) == ["beam_size"]
 
 
 def test_sample_is_read_once_for_each_score(monkeypatch):

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from copied_project import ROOT, call, require
 from fabricated import AT_PLATEAU, bleu_statistics, folder_of, held, touch, write_failure, write_score, write_training
+from made_records import decoded
 from real_project import real_project
 from warm import warm_programs
 
+from pipeline.analysis.run_folders import NotRun, RunFolders
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Claims, Figure, Outputs, Score, Scores, Table, Trained, Translation, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.outputs import Manifest, Output
@@ -105,6 +108,23 @@ def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
     assert said[0].endswith("table2.csv: without 10 of 10 rows (2 failed, 1 running, 7 not run)")
     assert f"failed: train {broken.folder}: the loss is NaN after update 7" in said
     assert said[-1].startswith("reports: 1 incomplete; trainings: ")
+
+
+def test_score_of_other_decoding_settings_is_not_shown(project, scores):
+    """The first row was decoded with another beam, the second in other batches, which change no output."""
+    for product, changed in zip(scores, ({"beam_size": 7}, {"batch_tokens": 5}), strict=False):
+        run, names = product.run, (product.decoding, product.split)
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, run, metric, *names, bleu_statistics(0.5))
+        recorded = project.decoding(run.paper, run.system, product.decoding).model_dump(mode="json") | changed
+        output = project.layout.path(Translation(run, *names))
+        decoded(decoding=recorded).write(output.with_suffix(".json"))
+    make(project, TABLE_FILE)
+    found = [(row["status"], bool(row["bleu_ours"])) for row in rows(project.layout.path(TABLE))]
+    assert found[:2] == [("not decoded with this beam_size", False), ("run", True)]
+    cell = project.table("weighted", "table2").cells["bleu"]
+    with pytest.raises(NotRun, match=r"dev\.json was not decoded with this beam_size"):
+        RunFolders(PaperView(project, "weighted")).score_paths(scores[0].run, cell, ["final"])
 
 
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
