@@ -258,10 +258,19 @@ class DecodingConfig(DecodingSettings):
         return bool(self.lm_weights)
 
     def changed_since(self, recorded: Mapping[str, Any]) -> list[str]:
-        """Return the settings that differ from those `recorded` beside an output, except ones that change no output.
+        """Return the settings that differ from those `recorded` beside an output (see `differing_settings`)."""
+        return differing_settings(self.model_dump(mode="json"), recorded)
 
-        Tuned weights are recorded by their values, and not the runs that they were tuned with.
-        """
-        usual, here = (settings.model_dump(mode="json") for settings in (DecodingConfig(), self))
-        left_out = {"batch_tokens", "tuned_with", *(("lm_weight", "word_bonus") if self.tuned else ())}
-        return [key for key in here if key not in left_out and recorded.get(key, usual[key]) != here[key]]
+
+def differing_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the settings in which two decodings differ, except ones that change no output.
+
+    Tuned weights are recorded by their values, and not the runs that they were tuned with.
+
+    Args:
+        one: Settings by name; those that are missing have their defaults.
+        other: The same of the other decoding.
+    """
+    usual = DecodingConfig().model_dump(mode="json")
+    left_out = {"batch_tokens", "tuned_with", *(("lm_weight", "word_bonus") if one.get("lm_weights") else ())}
+    return [key for key in usual if key not in left_out and one.get(key, usual[key]) != other.get(key, usual[key])]

@@ -11,18 +11,19 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.config import RunSpec
+from pipeline.config.training import differing_settings
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_json
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
-from pipeline.core.records.outputs import MetricValue, ScoreFile
+from pipeline.core.records.outputs import Decoded, MetricValue, ScoreFile
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.metrics import metric_named
@@ -50,6 +51,9 @@ class RunRecord(Record):
         description="Share by which the lowest dev loss fell in the last fifth; null: unknown"
     )
     scores: dict[str, ScoreFile] = Field(description="By measure/decoding/split")
+    decodings: dict[str, dict[str, Any]] = Field(
+        default={}, description="Settings of each decoding whose outputs were scored; of older records none"
+    )
 
     @classmethod
     def of(cls, folder: Path, run: RunSpec) -> "RunRecord":
@@ -70,6 +74,7 @@ class RunRecord(Record):
             cost=cost and cost.model_copy(update={"starts": starts}),
             late_gain=gain if gain < 1 else None,
             scores=scores,
+            decodings=dict(read_decodings(folder)),
         )
 
     @property
@@ -101,13 +106,13 @@ class RunRecord(Record):
         Raises:
             UserError: The folder has another training of this name and seed.
         """
-        path, scores = self.path_in(folder), self.scores
+        path, scores, decodings = self.path_in(folder), self.scores, self.decodings
         if there := RunRecord.read_if_there(path):
             if there.trained.weights_digest != self.trained.weights_digest:
                 weights = there.trained.weights_digest[:12]
                 raise UserError(f"{path}: belongs to another training (weights {weights}); remove it first")
-            scores = there.scores | scores
-        self.model_copy(update={"scores": scores}).write(path)
+            scores, decodings = there.scores | scores, there.decodings | decodings
+        self.model_copy(update={"scores": scores, "decodings": decodings}).write(path)
         return path
 
 
@@ -129,6 +134,13 @@ def read_scores(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
         score.require_training(weights, path)
         inputs = {portable_path(name): digest for name, digest in score.inputs.items()}
         yield str(path.relative_to(folder).with_suffix("")), score.model_copy(update={"inputs": inputs})
+
+
+def read_decodings(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and settings of each decoding that has outputs in the `folder` of a run."""
+    for path in sorted(path for kind in ("translations", "transcripts") for path in folder.glob(f"{kind}/*/*.json")):
+        if record := Decoded.read_if_valid(path):
+            yield path.parent.name, record.decoding
 
 
 def portable_path(name: str) -> str:
@@ -172,7 +184,7 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
     """Return the row of one system, of its records `seeds` (see `table_rows`).
 
     Raises:
-        UserError: Seeds were scored on different references or in different ways.
+        UserError: Seeds were decoded or scored in different ways, or on different references.
     """
     name, dataset, scale, _ = seeds[0].system
     gains = [record.late_gain for record in seeds if record.late_gain is not None]
@@ -190,11 +202,30 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
         if len({file.basis(metric) for file in files}) > 1:
             ways = f"seeds were scored on different references, or {metric} in different ways"
             raise UserError(f"{name}, {score}: {ways}")
+        require_one_decoding(seeds, name, score)
         fewer = f", {len(files)} of {len(seeds)} seeds" if len(files) < len(seeds) else ""
         row[f"{metric} {score.partition('/')[2]}"] = format_scores([file.metrics[metric] for file in files]) + fewer
     hours = [record.cost.device_hours for record in seeds if record.cost]
     commits = joined(record.trained.provenance.get("commit", "") for record in seeds)
     return row | {"hours": f"{sum(hours):.2f}" if hours else "", "commit": commits}
+
+
+def require_one_decoding(seeds: list[RunRecord], name: str, score: str) -> None:
+    """Check that the outputs behind a score were decoded by the same settings with all seeds.
+
+    Args:
+        seeds: Records of the seeds.
+        name: Name of the system.
+        score: Measure, decoding and split.
+
+    Raises:
+        UserError: They were not.
+    """
+    measure, decoding, _ = score.split("/", 2)
+    made = [seed.decodings[decoding] for seed in seeds if decoding in seed.decodings and score in seed.scores]
+    for other in made[1:] if measure != "perplexities" else ():
+        if changed := differing_settings(made[0], other):
+            raise UserError(f"{name}, {score}: seeds were decoded with another {', '.join(changed)}; decode them alike")
 
 
 def joined(values: Iterable[object]) -> str:

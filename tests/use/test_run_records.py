@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
-from made_records import data_loss, score_file, start_cost, trained_run, training_cost
+from made_records import data_loss, decoded, score_file, start_cost, trained_run, training_cost
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
@@ -60,6 +60,25 @@ def test_seeds_of_other_settings_than_the_machines_have_own_rows():
         ("weighted/C", "2"),
         ("weighted/C1-order", "1"),
     ]
+
+
+def test_seeds_of_other_decodings_are_not_averaged(tmp_path):
+    """A beam that changed between two seeds is refused; the size of batches changes no output."""
+    runs = [record(1), record(2), record(3)]
+    for one, settings in zip(runs, ({"beam_size": 4}, {"beam_size": 4, "batch_tokens": 9}, {}), strict=True):
+        one.trained.write(tmp_path / str(one.run.seed) / "done.json")
+        one.scores["scores/final/test"].write(tmp_path / str(one.run.seed) / "scores/final/test.json")
+        if settings:
+            decoded(decoding=settings).write(tmp_path / str(one.run.seed) / "translations/final/test.json")
+    first, second, older = (RunRecord.of(tmp_path / str(one.run.seed), one.run) for one in runs)
+    assert [row["seeds"] for row in table_rows([first, second, older], [])] == ["1 2 3"]
+    decoded(decoding={"beam_size": 8}).write(tmp_path / "2/translations/final/test.json")
+    changed = RunRecord.of(tmp_path / "2", second.run)
+    with pytest.raises(UserError, match="weighted/C, scores/final/test: seeds were decoded with another beam_size"):
+        table_rows([first, changed, older], [])
+    for one in (second, changed):
+        one.store(tmp_path / "records")
+    assert read_records(tmp_path / "records") == [changed]
 
 
 def test_kept_runs_are_read_back_and_not_overwritten_by_others(tmp_path):
