@@ -107,7 +107,11 @@ def folder_of(reports: Iterable[Report], project: Project) -> Path:
 
 
 def print_dry_run(arguments: Sequence[str], project: Project) -> None:
-    """Print in a few lines what Snakemake would run with some arguments.
+    """Print in a few lines what Snakemake would run.
+
+    Args:
+        arguments: Arguments of Snakemake.
+        project: The project.
 
     Raises:
         UserError: Snakemake failed; the message contains its errors.

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 BYTES_A_SAMPLE = 2
 LARGEST_DIFFERENCE = 0.05
 """Difference between the requested and the actual share of a split above which a warning is logged."""
+MOST_FAULTS = 3
+"""Largest number of faulty lines that an error describes."""
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
 HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 """Upper edge of the mel filters: in Hz for wideband speech, and as a share of half the sampling rate."""
@@ -54,24 +56,37 @@ def read_table(path: Path, name: str) -> list[Utterance]:
         )
     if wrong := [column for column, count in Counter(columns).items() if count > 1 or column not in KNOWN]:
         raise UserError(f"{path}: unknown or repeated columns {', '.join(wrong)}; known: {', '.join(sorted(KNOWN))}")
-    found = []
+    found, faults = [], []
     for number, fields in rows:
         if fields != [""]:
-            where = f"{path}: line {number}"
-            if len(fields) != len(columns):
-                raise UserError(
-                    f"{where}: {count_of(len(fields), 'field')}, the first line names {len(columns)} columns"
-                )
-            found.append(read_row(dict(zip(columns, fields, strict=True)), path.parent, where, name))
+            try:
+                found.append(read_row(columns, fields, path.parent, f"line {number}", name))
+            except UserError as error:
+                faults.append(str(error))
+    if faults:
+        shown = faults[:MOST_FAULTS]
+        if more := len(faults) - len(shown):
+            shown.append(count_of(more, "more line has a fault", "more lines have faults"))
+        raise UserError(f"{path}: {'; '.join(shown)}")
     return found
 
 
-def read_row(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
-    """Return the utterance of one `row` of the table in `folder`, at `where`, of the dataset `domain`.
+def read_row(columns: list[str], fields: list[str], folder: Path, where: str, domain: str) -> Utterance:
+    """Return the utterance of one row of a table.
+
+    Args:
+        columns: Names of the columns.
+        fields: Texts of the row.
+        folder: Folder of the table.
+        where: Place of the row, for errors.
+        domain: Name of the dataset.
 
     Raises:
-        UserError: It has no transcript or sound, or its audio can't be read or states no length.
+        UserError: A field, the transcript or sound is missing, or the audio can't be read or states no length.
     """
+    if len(fields) != len(columns):
+        raise UserError(f"{where}: {count_of(len(fields), 'field')}, the first line names {len(columns)} columns")
+    row = dict(zip(columns, fields, strict=True))
     audio = folder / row["audio"]
     if not row["text"].strip():
         raise UserError(f"{where}: no transcript")
@@ -169,8 +184,12 @@ def common_rate(utterances: list[Utterance]) -> int:
     Raises:
         UserError: It differs between files.
     """
-    rates = Counter(soundfile.info(audio).samplerate for audio in {utterance.audio for utterance in utterances})
+    by_file = {audio: soundfile.info(audio).samplerate for audio in {utterance.audio for utterance in utterances}}
+    rates = Counter(by_file.values())
     if len(rates) > 1:
         found = ", ".join(f"{count} of {rate} Hz" for rate, count in rates.most_common())
-        raise UserError(f"recordings have several sampling rates ({found}); convert them to one, e.g. with sox -r")
+        rarest = min(audio for audio, rate in by_file.items() if rate == rates.most_common()[-1][0])
+        raise UserError(
+            f"recordings have several sampling rates ({found}, such as {rarest}); convert them to one, e.g. with sox -r"
+        )
     return next(iter(rates))

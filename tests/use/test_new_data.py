@@ -85,8 +85,29 @@ def test_recordings_of_several_rates_are_refused(root, refused):
     record_calls(root, 3, each=2)
     soundfile.write(root / "audio/0-1.wav", np.zeros(RATE), 2 * RATE)
     said = refused("new", "dataset", "calls", "--recordings", "calls.tsv")
-    assert "recordings have several sampling rates (5 of 8000 Hz, 1 of 16000 Hz)" in said
+    assert "recordings have several sampling rates (5 of 8000 Hz, 1 of 16000 Hz, such as audio/0-1.wav)" in said
     assert not (root / "workflow/datasets/calls.yaml").exists()
+
+
+FIRST_FAULT = "error: calls.tsv: line 8: no transcript"
+THREE_FAULTS = f"{FIRST_FAULT}; line 9: gone.wav does not exist; line 10: 1 field, the first line names 3 columns"
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        (0, FIRST_FAULT),
+        (1, THREE_FAULTS.rpartition("; ")[0]),
+        (2, THREE_FAULTS),
+        (3, f"{THREE_FAULTS}; 1 more line has a fault"),
+        (4, f"{THREE_FAULTS}; 2 more lines have faults"),
+    ],
+)
+def test_faulty_lines_of_recordings_are_named_together(root, refused, others, said):
+    record_calls(root, 3, each=2)
+    with open(root / "calls.tsv", "a") as table:
+        table.writelines(["s0\taudio/0-0.wav\t\n", *["s0\tgone.wav\ttext\n", "x\n", "y\n", "z\n"][:others]])
+    assert refused("new", "dataset", "calls", "--recordings", "calls.tsv") == f"{said}\n"
 
 
 @pytest.mark.slow
