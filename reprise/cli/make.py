@@ -47,6 +47,8 @@ NOT_FORESEEN = re.compile(r"Warning: the following output files of rule decode w
 """Beginning of a warning of two lines: a training job has decoded already, as it should."""
 FIRST_SHARE = 0.02
 """Share of all training steps below which the pace is unreliable."""
+FAULT = "WorkflowError in file "
+"""Beginning of an error of the Snakefile, which is repeated at the end. It ends in its place in the file."""
 RULE_FAILED, COMMAND_ENDED = "RuleException:", re.compile(r"(returned non-zero exit status \d+|died with .*)\.$")
 """First and last line of the failed command that Snakemake prints."""
 EVENT = re.compile(r"\d\d:\d\d:\d\d ")
@@ -236,6 +238,8 @@ def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator
     for line in lines:
         if NOT_FORESEEN.match(line):
             next(lines, None)
+        elif line.startswith(FAULT):
+            next((after for after in lines if after.startswith("  File ")), None)
         elif command or line == RULE_FAILED:
             command.append(line)
             if COMMAND_ENDED.search(line):

@@ -128,6 +128,11 @@ def test_make_prints_each_cause_once(said, told):
     assert causes(said) == told
 
 
+def test_fault_of_the_workflow_is_left_to_the_last_line():
+    said = ["19:08 one", 'WorkflowError in file "a.smk", line 3:', "it is made", '  File "a.smk", line 3', "19:09 two"]
+    assert list(events(said, lambda: False)) == [said[0], said[-1]] and causes(said) == said[2:3]
+
+
 def test_log_of_another_process_is_kept_and_not_reported(project, capsys):
     with pytest.raises(UserError):
         printed(project, capsys, "echo 19:08 théirs; echo 'error: theirs'; exit 1")
