@@ -6,7 +6,7 @@ module of the requested command is imported, so a command without torch starts q
 
 import argparse
 import gc
-import importlib
+import importlib.metadata
 import os
 import shlex
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -134,6 +134,18 @@ class Parser(argparse.ArgumentParser):
         # Without the dashes, which would make short names look alike.
         close = [name for name in options if nearest(key, [name.lstrip("-").replace("-", "_")])]
         return nearest(word, close) or every
+
+
+class PrintVersion(argparse.Action):
+    """Print what a bug report needs: the version, commit, packages and processor."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print one line and exit with status 0."""
+        from pipeline.core.provenance import provenance
+
+        facts = (f"{name} {value}" for name, value in provenance().items() if name != "node")
+        print(f"reprise {importlib.metadata.version('reprise')}: {', '.join(facts)}")
+        parser.exit()
 
 
 class Program(NamedTuple):
@@ -322,6 +334,9 @@ def parsers(
         imported: Names of the commands whose arguments are needed.
     """
     parser = Parser(prog=program.name, description=program.about, epilog=program.epilog)
+    parser.add_argument(
+        "--version", action=PrintVersion, nargs=0, help="show the versions of code and packages and exit"
+    )
     by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")
     for name, command in program.commands.items():
         listed: dict[str, Any] = {} if name in program.unlisted else {"help": command.summary.replace("%", "%%")}

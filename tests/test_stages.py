@@ -3,6 +3,7 @@
 import argparse
 import gc
 import importlib
+import platform
 import re
 import subprocess
 import sys
@@ -108,6 +109,16 @@ def test_help_lists_every_command_for_use_and_imports_none(program, listed):
     said = subprocess.run([sys.executable, "-c", words], check=True, capture_output=True, text=True, cwd=ROOT).stdout
     assert {*re.findall(r"^    (\S+)", said, re.MULTILINE)} == listed
     assert not {"numpy", "pydantic", "yaml", "torch"} & set(said.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("program", [PIPELINE, REPRISE], ids=lambda program: program.name)
+def test_version_names_release_commit_and_packages(program, capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        parse(["--version"], program)
+    release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    pattern = rf"reprise {re.escape(release)}: commit \S+, python {platform.python_version()}, .*, torch \S+, .*\n"
+    said = capsys.readouterr().out
+    assert re.fullmatch(pattern, said) and platform.node() not in said.split()
 
 
 @pytest.mark.parametrize("stage", STAGES)
