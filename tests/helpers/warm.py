@@ -17,6 +17,9 @@ IS_WORKER = "xdist" in sys.modules and "PYTEST_XDIST_WORKER" in os.environ
 """True in a worker of pytest-xdist; the commands of tests inherit its environment alone."""
 RUN = os.environ["PYTEST_XDIST_TESTRUNUID"] if IS_WORKER else uuid4().hex
 
+AT_FIRST = dict(os.environ)
+"""Environment of a server, which must not depend on the test that starts it."""
+
 START_LIMIT_S = 600.0
 """Time for the imports of a server; a slow disk takes a minute."""
 
@@ -53,7 +56,7 @@ def start_server(folder: Path, code: Path, owner: int) -> None:
         (folder / name).write_text(script, encoding="utf-8")
         (folder / name).chmod(0o755)
     command = [sys.executable, HERE / "warm_server.py", folder / "socket", str(owner)]
-    environment = os.environ | {"PYTHONPATH": str(code)}
+    environment = AT_FIRST | {"PYTHONPATH": str(code)}
     subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=True, timeout=START_LIMIT_S
     )
