@@ -26,7 +26,7 @@ MARK_MEANINGS = {
     "primary": "named before any run as a claim that decides about the paper",
     "not-run": "a training was not started",
     "under-way": "a training is not finished",
-    "not-scored": "trained, but its scores are missing",
+    "not-scored": "trained, but its scores are missing, or other settings decoded what they score",
     "failed": "an error ended a training",
     "cited": "by the paper; not trained here",
 }
