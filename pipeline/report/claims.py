@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Faults, Verdict
-from pipeline.analysis.run_folders import NotRun
+from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
@@ -39,7 +39,7 @@ def results_in_words(project: Project, paper: str, faults: Faults = (NotRun,)) -
     """Return the evaluated claims of a paper; their texts name systems and metrics as readers know them."""
     view = PaperView(project, paper)
     labels = Labels(view)
-    return [labels.result(result) for result in project.claims[paper].evaluate(view, faults)]
+    return [labels.result(result) for result in project.claims[paper].evaluate(RunFolders(view), faults)]
 
 
 def row_of(result: ClaimResult) -> dict[str, str]:

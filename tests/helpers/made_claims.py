@@ -2,6 +2,7 @@
 
 from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
 
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.report import claims
 
@@ -29,7 +30,7 @@ def runs(project, system):
 
 def claim_rows(project, paper):
     """Rows of evaluated claims, which name systems as settings files do."""
-    return [claims.row_of(result) for result in project.claims[paper].evaluate(PaperView(project, paper))]
+    return [claims.row_of(result) for result in project.claims[paper].evaluate(RunFolders(PaperView(project, paper)))]
 
 
 def row_of(project):

@@ -15,7 +15,7 @@ from pipeline.analysis.claims.measurements import Measurements, NoisePools
 from pipeline.analysis.claims.scores import AgreementClaim, CloseClaim, GapClaim, LevelClaim, OrderClaim, RatioClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
 from pipeline.analysis.run_folders import NotRun, RunFolders
-from pipeline.analysis.view import NamedScore, PaperView
+from pipeline.analysis.view import NamedScore
 from pipeline.core.schema import Closed, load_yaml_as, unknown
 
 AnyClaim = Annotated[
@@ -97,11 +97,9 @@ class Claims(Closed):
             raise ValueError("primary: a claim is listed twice; remove one")
         return self
 
-    def evaluate(
-        self, view: PaperView, faults: Faults = (NotRun,), folders: RunFolders | None = None
-    ) -> list[ClaimResult]:
+    def evaluate(self, folders: RunFolders, faults: Faults = (NotRun,)) -> list[ClaimResult]:
         """Return one result for each claim of the paper, or for each link of a chain, in order."""
-        measured = Measurements(folders or RunFolders(view), self.scores, NoisePools(view, self.systems))
+        measured = Measurements(folders, self.scores, NoisePools(folders.view, self.systems))
         return evaluate_claims(self.claims, self.primary, measured, faults)
 
     @property

@@ -43,7 +43,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
     tables = measured_tables(site, paper)
     filled = {name: table for name, table in tables.items() if not isinstance(table, str)}
     claims, view = site.project.claims[paper], site.view(paper)
-    results = claims.evaluate(view, (NotRun, UserError), site.folders(paper))
+    results = claims.evaluate(site.folders(paper), (NotRun, UserError))
     card = overview.make_card(site, paper, results, filled)
     paths = {name: site.path(Table(paper, name)) for name in filled}
     shown = {name: shown_table(site, paper, name, table) for name, table in filled.items()}

@@ -6,6 +6,7 @@ from made_claims import SCORES, claim_rows, claims_of, order, runs
 
 from pipeline.analysis.claims.claim import Findings
 from pipeline.analysis.evidence import Evidence
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.report.claims import tally
 
@@ -38,6 +39,6 @@ def test_primary_claims_are_counted_apart_and_adjusted_alone(project_with):
     assert (first["group"], first["verdict"], first["p_adjusted"]) == ("primary", "upheld", first["p_value"])
     assert {(row["group"], row["verdict"]) for row in rows} == {("other", "not distinguishable")}
     assert (identity["group"], identity["verdict"]) == ("identity", "tested")
-    text = tally(project.claims["weighted"].evaluate(PaperView(project, "weighted")))
+    text = tally(project.claims["weighted"].evaluate(RunFolders(PaperView(project, "weighted"))))
     parts = ["Primary claims: 1 of 1 decided (1 upheld)", "Others: 0 of 10 decided (10 not distinguishable)"]
     assert text == ". ".join([*parts, "Identities: 1 tested"])
