@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.claim import Claim
 from pipeline.analysis.claims.measurements import NoisePools
 from pipeline.analysis.claims.scores import RatioClaim, ScoreClaim
 from pipeline.analysis.evidence import Evidence, Scale
-from pipeline.analysis.view import NamedScore, PaperView, ScoredSplits, Term
+from pipeline.analysis.view import PaperView
 from pipeline.core.records.training import MeasuredNoise
 from pipeline.metrics import metric_named, metric_names
+from pipeline.papers.printed_scores import printed_score
 from pipeline.papers.project import Project
 
 
@@ -61,7 +61,7 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
                 scale, shown = np.log, f"log {quantity}"
             noise = noise_here(project, pools, systems, dataset, quantity)
             degrees = sum(len(view.runs(system, dataset)) - 1 for system in pools.alike(systems[0], dataset).values())
-            smallest = smallest_effect(noise, quantity, seeds, degrees, scale) if noise else None
+            smallest = smallest_effect(scale(np.array(noise.values[quantity])), seeds, degrees) if noise else None
             printed = printed_effect(project, paper, link, scale)
             title = noise.title if noise else ""
             yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, title)
@@ -90,19 +90,14 @@ def noise_here(
     return noise if (noise.scale, noise.dataset) == (project.config.scale, trained_on) else None
 
 
-def smallest_effect(
-    noise: MeasuredNoise, quantity: str, seeds: list[int], degrees_of_freedom: int, scale: Scale | None = None
-) -> float:
+def smallest_effect(values: np.ndarray, seeds: list[int], degrees_of_freedom: int) -> float:
     """Return the smallest effect that is significant at 5 % with a power of 80 %.
 
     Args:
-        noise: Values of many trainings of one system.
-        quantity: Metric, or another number of a training.
+        values: Numbers of many trainings of one system, on the scale of the effect, shape (trainings,).
         seeds: Number of trainings of each system.
         degrees_of_freedom: Degrees of freedom of the pooled variance; 0 if no system has two trainings.
-        scale: Scale of the effect; None = the quantity's own.
     """
-    values = (scale or scale_of(quantity))(np.array(noise.values[quantity]))
     squared = float(values.var(ddof=1)) * sum(1 / count for count in seeds)
     return Evidence("", 0.0, squared**0.5, degrees_of_freedom or len(values) - 1).detectable
 
@@ -122,24 +117,3 @@ def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> 
         return None
     first, *second = np.diff(scale(np.array(found, dtype=float)).reshape(-1, 2)).flatten().tolist()
     return second[0] - first if second else first
-
-
-def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -> float | None:
-    """Return the score of a term in the first table of the paper, or of the system's own paper, that prints it."""
-    where, decodings = project.locate(term.system, paper), term.decodings or [score.decoding]
-    for owner in dict.fromkeys((paper, where[0])):
-        for name, table in project.papers[owner].tables.items():
-            for cell in table.cells.values():
-                if not isinstance(cell, ScoreCell) or cell.printed is None:
-                    continue
-                if scored(cell) == scored(score):
-                    for row in project.printed[owner][name]:
-                        named = row[cell.system] and project.locate(row[cell.system], owner) == where
-                        if row[cell.printed] and named and cell.decodings_of(row) == decodings:
-                            return float(row[cell.printed])
-    return None
-
-
-def scored(what: ScoredSplits) -> tuple[str, str, list[str]]:
-    """Return metric, dataset and splits of a score."""
-    return what.metric, what.scored_on or what.dataset, [*what.splits]

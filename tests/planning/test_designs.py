@@ -26,14 +26,15 @@ RATES = measured_noise("grammar-speech-source", wer=np.exp(np.random.default_rng
 def test_the_smallest_effect_is_seen_four_times_in_five(seeds):
     """The power of Student's test, from the noncentral t, whose centre the sum of two quantiles approximates."""
     freedom = 6 * (seeds - 1)
-    effect = smallest_effect(NOISE, "bleu_paper", [seeds, seeds], freedom)
+    effect = smallest_effect(np.array(NOISE.values["bleu_paper"]), [seeds, seeds], freedom)
     centre = effect / (np.std(NOISE.values["bleu_paper"], ddof=1) * (2 / seeds) ** 0.5)
     power = stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, centre)
     assert power == pytest.approx(0.8, abs=0.02)
 
 
 def test_single_seed_effect_uses_degrees_of_freedom_of_the_noise():
-    effect, sd = smallest_effect(NOISE, "bleu_paper", [1, 1], 0), np.std(NOISE.values["bleu_paper"], ddof=1)
+    values = np.array(NOISE.values["bleu_paper"])
+    effect, sd = smallest_effect(values, [1, 1], 0), np.std(values, ddof=1)
     assert effect == pytest.approx(sd * 2**0.5 * (stats.t.ppf(0.975, 19) + stats.t.ppf(0.8, 19)))
 
 
@@ -72,7 +73,7 @@ def test_factor_claim_has_the_log_noise_of_four_trainings(found):
     assert decoder.printed == pytest.approx(np.log((33.98 / 14.68) / (17.42 / 11.52)))
     deviation = np.std(np.log(RATES.values["wer"]), ddof=1)
     two = deviation * (2 / 3) ** 0.5 * (stats.t.ppf(0.975, 10) + stats.t.ppf(0.8, 10))
-    found = [smallest_effect(RATES, "wer", seeds, 10, np.log) for seeds in ([3, 3], decoder.seeds)]
+    found = [smallest_effect(np.log(RATES.values["wer"]), seeds, 10) for seeds in ([3, 3], decoder.seeds)]
     assert found == pytest.approx([two, two * 2**0.5])
 
 

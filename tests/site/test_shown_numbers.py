@@ -8,11 +8,11 @@ from fabricated import folder_of, touch, write_failure, write_training
 from real_project import real_project
 
 from pipeline.analysis.view import PaperView, Term
+from pipeline.papers.printed_scores import printed_score
 from pipeline.papers.project import Project
 from pipeline.report.filled_table import fill
 from pipeline.report.labels import Labels, with_minus
 from pipeline.report.site.charts import Axis, heat
-from pipeline.report.site.overview import printed_number
 from pipeline.report.site.pages import Pages, breaking
 from pipeline.report.site.papers import NOT_TESTED
 from pipeline.report.site.runs import write_run
@@ -35,10 +35,10 @@ def shipped() -> Project:
     ],
 )
 def test_printed_number_is_of_the_domain_that_is_scored(shipped, claim, systems):
-    claims, labels = shipped.claims["coldfusion"], Labels(PaperView(shipped, "coldfusion"))
+    claims = shipped.claims["coldfusion"]
     found = claims.claims[claim]
     score = claims.scores[found.score_names[0]]
-    numbers = [printed_number(labels, score, Term(system=system)) for system in systems]
+    numbers = [printed_score(shipped, "coldfusion", Term(system=system), score) for system in systems]
     assert numbers == [float(number) for number in re.findall(r"\d+\.\d\d", found.printed)]
 
 

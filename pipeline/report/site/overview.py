@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.analysis.cells.cell import RunCell, is_ours
-from pipeline.analysis.cells.scores import ScoreCell
+from pipeline.analysis.cells.cell import RunCell
 from pipeline.analysis.claims.scores import OrderClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
-from pipeline.analysis.view import NamedScore, ScoredSplits, Term
+from pipeline.analysis.view import NamedScore
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.errors import count_of
 from pipeline.metrics import metric_named
+from pipeline.papers.printed_scores import printed_score
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import Labels, metric_title
 from pipeline.report.site.charts import DotChart, Number, differences
@@ -165,7 +165,7 @@ def main_differences(
             continue
         score = scores[result.claim.score]
         scale = metric_named(score.metric).comparison_scale
-        numbers = [printed_number(labels, score, term) for term in (lower, upper)]
+        numbers = [printed_score(site.project, paper, term, score) for term in (lower, upper)]
         printed = None
         if None not in numbers:
             low, high = (float(scale(np.array(number))) for number in numbers)
@@ -179,27 +179,6 @@ def main_differences(
     chosen = max(found, key=lambda name: (len(found[name]), sum(difference.primary for difference in found[name])))
     whole = [difference for difference in found[chosen] if difference.whole] or found[chosen]
     return scores[chosen], sorted(whole, key=lambda difference: not difference.primary)
-
-
-def printed_number(labels: Labels, score: NamedScore, term: Term) -> float | None:
-    """Return the number that a table prints for a system under a score; None if no table does."""
-    decodings = term.decodings or [score.decoding]
-    for entry, rows in labels.tables.values():
-        for cell in entry.cells.values():
-            if not isinstance(cell, ScoreCell) or not cell.printed:
-                continue
-            if scored_text(cell) != scored_text(score):
-                continue
-            for row in rows:
-                named = is_ours(row) and row[cell.system] == term.system and cell.decodings_of(row) == decodings
-                if named and cell.printed_in(row):
-                    return float(cell.printed_in(row))
-    return None
-
-
-def scored_text(of: ScoredSplits) -> tuple[object, ...]:
-    """Return the metric, training data and test sets of a score, which are equal if two scores can be compared."""
-    return of.metric, of.dataset, of.scored_on or of.dataset, of.splits
 
 
 def difference_chart(labels: Labels, score: NamedScore, found: Sequence[Difference]) -> DotChart:

@@ -20,7 +20,7 @@ from pipeline.analysis import training_curves
 from pipeline.analysis.claims.verdicts import LEVEL, ClaimResult
 from pipeline.analysis.training_curves import LossCurve, mean_gap
 from pipeline.papers.project import load_project
-from pipeline.planning.designs import smallest_effect
+from pipeline.planning.designs import scale_of, smallest_effect
 
 SYSTEMS, SEEDS, DEALS, SHIFTED_DEALS, MANY_DEALS = 6, 3, 120, 40, 10_000
 FAMILIES = {
@@ -200,7 +200,8 @@ ERRORS_AT_MOST = 4 if SHIFT else 3
 )
 def test_detectable_effect_is_found_four_times_in_five(deal, many, name):
     """Fabricated: losses of every other system raised by that much."""
-    effect = smallest_effect(many.record, SEEN[name], [SEEDS, SEEDS], SYSTEMS * (SEEDS - 1))
+    values = scale_of(SEEN[name])(np.array(many.record.values[SEEN[name]]))
+    effect = smallest_effect(values, [SEEDS, SEEDS], SYSTEMS * (SEEDS - 1))
     many.raised(effect).write(deal, first=many.count)
     generator, seen = np.random.default_rng(1), []
     for _ in range(SHIFTED_DEALS):
