@@ -77,7 +77,7 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
     names = [side.file_name for side in part.sides]
     if all(is_segmented(side) for side in part.sides):
         sides = [segments(side, path) for side, path in zip(part.sides, paths, strict=True)]
-        columns: Iterable[Iterable[bytes]] = [*zip(*aligned(sides, names, where), strict=True)] or [()] * len(paths)
+        columns: Iterable[Iterable[bytes]] = zip(*aligned(sides, names, where), strict=True)
     else:
         columns = (read_side(side, path) for side, path in zip(part.sides, paths, strict=True))
     counts: list[int] = []
@@ -94,9 +94,8 @@ def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: 
         lines = " and ".join(map(str, counts))
         raise UserError(f"{where}: {files} have {lines} lines; their sides are not aligned")
     if part.lines is not None and counts != [part.lines] * len(paths):
-        found = counts[0] if counts else 0
-        raise UserError(f"{where}: {files} have {found} lines, expected {part.lines}; fetch the file again")
-    log.info("%s: %s, %s lines", where, files, f"{counts[0] if counts else 0:,}")
+        raise UserError(f"{where}: {files} have {counts[0]} lines, expected {part.lines}; fetch the file again")
+    log.info("%s: %s, %s lines", where, files, f"{counts[0]:,}")
 
 
 def stem_of(side: Side) -> str:
