@@ -229,7 +229,7 @@ class BleuByLength(Figure):
         total = metric_named(self.metric).total
         found = [bootstrap_interval(np.concatenate(rows)[indices], total) for rows in by_seed]
         names = {"bleu": "value", "low": "low", "high": "high"}
-        return {name: float(np.mean([getattr(attention, key) for attention in found])) for name, key in names.items()}
+        return {name: float(np.mean([getattr(interval, key) for interval in found])) for name, key in names.items()}
 
 
 def sample_facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:
