@@ -257,7 +257,7 @@ class Plain(nn.Module):
         width = shape.width
         self.embedding = nn.Embedding(shape.vocabulary, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
-        self.register_buffer("positions", sinusoids(0, shape.length, width))
+        self.register_buffer("positions", sinusoids(shape.length, width))
         self.dropout = nn.Dropout(DROPOUT)
         self.transformer = nn.Transformer(
             width, shape.heads, shape.layers, shape.layers, shape.hidden, DROPOUT, batch_first=True

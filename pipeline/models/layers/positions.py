@@ -70,21 +70,20 @@ def gather_positions(x: Tensor, indices: Tensor) -> Tensor:
     return x.gather(1, indices.unsqueeze(2).expand_as(x))
 
 
-def sinusoids(first: int, last: int, d_model: int, device: torch.device | None = None) -> Tensor:
-    """Compute sinusoids of positions (Attention Is All You Need, section 3.5).
+def sinusoids(count: int, d_model: int, device: torch.device | None = None) -> Tensor:
+    """Compute sinusoids of the first positions (Attention Is All You Need, section 3.5).
 
     PE(pos, 2i) = sin(pos / 10000^(2i/D)) and PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
 
     Args:
-        first: First position, counted from 0.
-        last: Position after the last one.
+        count: Number of positions, T.
         d_model: D.
         device: Where the encodings are computed; None is torch's default.
 
     Returns:
-        Encodings of positions first … last - 1, shape (last - first, D).
+        Encodings of positions 0 … T - 1, shape (T, D).
     """
-    positions = torch.arange(first, last, dtype=torch.float32, device=device).unsqueeze(1)
+    positions = torch.arange(count, dtype=torch.float32, device=device).unsqueeze(1)
     steps = torch.arange(0, d_model, 2, dtype=torch.float32, device=device)
     angles = positions * torch.exp(steps * (-math.log(10000.0) / d_model))
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, :d_model]
@@ -98,7 +97,7 @@ class SinusoidPositions(nn.Module):
     def __init__(self, d_model: int):
         super().__init__()
         self.d_model = d_model
-        self.register_buffer("table", sinusoids(0, 256, d_model), persistent=False)
+        self.register_buffer("table", sinusoids(256, d_model), persistent=False)
 
     def forward(self, first: int, last: int) -> Tensor:
         """Return the encodings of positions `first` … `last` - 1, shape (`last` - `first`, D)."""
@@ -109,7 +108,7 @@ class SinusoidPositions(nn.Module):
         """Grow the table so that `at` can read the positions below `last`."""
         if last > self.table.shape[0]:
             with torch.inference_mode(False):  # the table outlives the block that first needs it
-                self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
+                self.table = sinusoids(2 * last, self.d_model, self.table.device)
 
     def at(self, positions: Tensor) -> Tensor:
         """Return the encodings (…, D) of reserved `positions` (…,) that only the device knows."""
