@@ -7,10 +7,13 @@ words. A dataset declares its limits in `gap`. They are checked on the text befo
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pipeline.core.artifacts import RunId
 from pipeline.data.dataset import DomainGap, ReadAloudDataset, SplitName
@@ -18,59 +21,36 @@ from pipeline.data.sequence_store import FRAMES_PER_SECOND
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import select
 from pipeline.data.text.text_files import lines_of
-from pipeline.data.text.vocabulary import CHARACTERS
+from pipeline.data.text.vocabulary import Alphabet
+from pipeline.models.settings import BOS, EOS
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 
+if TYPE_CHECKING:
+    from pipeline.models.language_model.model import Ngram
+
 ORDER = 6
 """N-gram order; the demo's target text is least perplexing to its own model at this order."""
 MILLISECONDS = 1000 // FRAMES_PER_SECOND
-START, END = "^", "$"
 Transcripts = Mapping[str, Sequence[str]]
 """Lines by split."""
 
 
-class CharacterNgrams:
-    """A character n-gram model with Witten–Bell interpolation, trained in seconds.
-
-    Args:
-        lines: Training text.
-    """
-
-    def __init__(self, lines: Iterable[str]):
-        self.counts = Counter[str]()  # by n-gram
-        for line in lines:
-            padded = START * (ORDER - 1) + line + END
-            for n in range(ORDER):
-                self.counts.update([padded[end - n : end + 1] for end in range(ORDER - 1, len(padded))])
-        self.total, self.kinds = Counter[str](), Counter[str]()  # by history: characters after it, and different ones
-        for ngram, count in self.counts.items():
-            self.total[ngram[:-1]] += count
-            self.kinds[ngram[:-1]] += 1
-
-    def probability(self, history: str, character: str) -> float:
-        """Return the probability of a `character` or END after a `history` of at least ORDER - 1 characters."""
-        found = 1 / (len(CHARACTERS) + 1)
-        for n in range(ORDER):
-            before = history[len(history) - n :]
-            if not (total := self.total[before]):
-                break
-            kinds = self.kinds[before]
-            found = (self.counts[before + character] + kinds * found) / (total + kinds)
-        return found
-
-    def perplexity(self, lines: Iterable[str]) -> float:
-        """Return the perplexity per character, including the end of each line."""
-        losses = [-math.log(self.probability(*place)) for place in contexts(lines)]
-        return math.exp(sum(losses) / len(losses))
+def perplexity(model: "Ngram", sentences: Iterable[np.ndarray]) -> float:
+    """Return the perplexity per character of encoded `sentences`, including the end of each."""
+    losses = []
+    for sentence in sentences:
+        symbols = [BOS] * (ORDER - 1) + sentence.tolist() + [EOS]
+        for end in range(ORDER - 1, len(symbols)):
+            losses.append(-float(model.log_probs(tuple(symbols[end - ORDER + 1 : end]))[symbols[end]]))
+    return math.exp(fmean(losses))
 
 
-def contexts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each character and end of line with the ORDER - 1 characters before it."""
-    for line in lines:
-        padded = START * (ORDER - 1) + line + END
-        yield from ((padded[end - ORDER + 1 : end], padded[end]) for end in range(ORDER - 1, len(padded)))
+def encoded(lines: Sequence[str]) -> list[np.ndarray]:
+    """Return the characters of each line as ids (characters,) of the alphabet."""
+    ids, lengths = Alphabet().flat(lines)
+    return np.split(ids, np.cumsum(lengths)[:-1])
 
 
 def unknown_words(train: Iterable[str], test: Iterable[str]) -> float:
@@ -91,10 +71,14 @@ def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> 
     Returns:
         The measurements in words, and the limits of `gap` that do not hold.
     """
+    from pipeline.models.language_model.model import Ngram  # loads torch
+
     lines = min(len(source["train"]), len(target["train"]))
-    trained = [CharacterNgrams(evenly_spaced(domain["train"], lines)) for domain in (target, source)]
+    trained = [
+        Ngram(ORDER, len(Alphabet()), encoded(evenly_spaced(domain["train"], lines))) for domain in (target, source)
+    ]
     unknown = unknown_words(source["train"], target["test"])
-    own, other = (model.perplexity(target["test"]) for model in trained)
+    own, other = (perplexity(model, encoded(target["test"])) for model in trained)
     faults = []
     if unknown > gap.unknown_words:
         faults.append(f"{unknown:.1%} of its words are unknown to {gap.source}, more than {gap.unknown_words:.0%}")

@@ -11,13 +11,17 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import DomainGap
 from pipeline.data.speech.collect_text import keywords
+from pipeline.data.text.vocabulary import IDS, Alphabet
+from pipeline.models.language_model.model import Ngram
+from pipeline.models.settings import BOS, EOS
 from pipeline.planning.check_data import check_gaps
 from pipeline.planning.domain_gap import (
     ORDER,
-    CharacterNgrams,
+    encoded,
     evenly_spaced,
     faults_of_positions,
     faults_of_text,
+    perplexity,
     unknown_words,
 )
 
@@ -47,26 +51,11 @@ def domain(*kinds, lines=600, seed=1):
     }
 
 
-def test_character_ngrams_match_witten_bell_computed_by_hand():
-    model, uniform = CharacterNgrams(["aab"]), 1 / 29  # a, a, b and the end: four characters, three different ones
-    unigram = (2 + 3 * uniform) / (4 + 3)
-    after_a = (1 + 2 * unigram) / (2 + 2)  # a was followed by a and by b
-    found = [model.probability(*place) for place in (("zzzzz", "a"), ("zzzza", "a"), ("zzzzz", "$"))]
-    assert found == pytest.approx([unigram, after_a, (1 + 3 * uniform) / 7])
-
-
-@pytest.mark.parametrize("history", ["^^^^^", "e kin", "qqqqq", "old c"])
-def test_its_probabilities_sum_to_one_after_any_history(history):
-    model = CharacterNgrams(told(random.Random(2)) for _ in range(50))
-    characters = " 'abcdefghijklmnopqrstuvwxyz$"
-    assert math.fsum(model.probability(history, character) for character in characters) == pytest.approx(1)
-
-
 def test_ngram_perplexity_is_the_inverse_geometric_mean():
-    model = CharacterNgrams(["abc", "abd"])
-    padded = "^" * (ORDER - 1) + "abd$"
-    found = [model.probability(padded[i - ORDER + 1 : i], padded[i]) for i in range(ORDER - 1, len(padded))]
-    assert model.perplexity(["abd"]) == pytest.approx(math.prod(found) ** (-1 / 4))
+    model = Ngram(ORDER, len(Alphabet()), encoded(["abc", "abd"]))
+    symbols = [BOS] * (ORDER - 1) + [IDS[character] for character in "abd"] + [EOS]
+    found = [math.exp(model.log_probs(tuple(symbols[i : i + ORDER - 1]))[symbols[i + ORDER - 1]]) for i in range(4)]
+    assert perplexity(model, encoded(["abd"])) == pytest.approx(math.prod(found) ** (-1 / 4))
 
 
 def test_unknown_words_are_counted_by_token():
