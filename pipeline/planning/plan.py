@@ -51,9 +51,9 @@ def write_plan(
     speed = MeasuredSpeed.read(calibration) if calibration and calibration.exists() else None
     jobs = Jobs(loaded, [*paper] or loaded.reproduced, speed)
     devices = load_devices(project.root / "workflow/devices.yaml")
-    text = render(loaded, jobs, devices)
-    write_twins(out, [row(job, devices) for job in jobs.all], text)
-    log.info("%s\n%s", out, text)
+    write_twins(out, [row(job, devices) for job in jobs.all], render(loaded, jobs, devices))
+    more = f"{out.with_suffix('.md')} has each training, and the smallest effect that each claim can show."
+    log.info("%s\n%s\n%s", out, summary(loaded, jobs, devices), more)
 
 
 def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
@@ -90,30 +90,34 @@ def gpu_hours(job: Job, device: Device) -> float:
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
-    """Return the plan as Markdown."""
+    """Return the plan as Markdown: its summary, the trainings, and the effects that claims can detect."""
+    header = ["training", "done", "parameters", "steps", "tokens", "FLOPs", "hours here", *devices, "disk"]
+    rows = [training_cells(job, job.forecast, devices) for job in found.all if job.forecast]
+    effects = (shown_designs(paper, list(designs(project, paper))) for paper in found.papers)
+    return paragraphs(summary(project, found, devices), grid(header, rows), *filter(None, effects))
+
+
+def summary(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
+    """Return the totals of a plan, with notes."""
     jobs = found.all
 
     def trained(paper: str) -> list[Job]:
         """Return the jobs of a paper's own systems; those that it shares count where they are described."""
         return [job for job in jobs if job.name.startswith(f"{paper}/")]
 
-    header = ["training", "done", "parameters", "steps", "tokens", "FLOPs", "hours here", *devices, "disk"]
-    rows = [training_cells(job, job.forecast, devices) for job in jobs if job.forecast]
+    trainings = count_of(sum(job.forecast is not None for job in jobs), "training")
     totals = [
         total_cells(paper, of_paper, devices, lambda job: 1.0) for paper in found.papers if (of_paper := trained(paper))
     ]
     totals += [total_cells("all", jobs, devices, lambda job: 1.0)]
     totals += [total_cells("left to do", jobs, devices, lambda job: 1 - job.done)]
-    parts = [
+    return paragraphs(
         f"# Plan, scale {project.config.scale}",
-        f"{count_of(len(jobs), 'job')}, {count_of(len(rows), 'training')} among them, for {', '.join(found.papers)}.",
-        grid(header, rows),
+        f"{count_of(len(jobs), 'job')}, {trainings} among them, for {', '.join(found.papers)}. "
         "Trainings, decodings and measurements together:",
         grid(["jobs", "FLOPs", "hours here", *devices], totals),
-        "\n".join(f"- {note}" for note in notes(project, found)) + "\n",
-        *(shown_designs(paper, list(designs(project, paper))) for paper in found.papers),
-    ]
-    return "\n\n".join(parts)
+        "\n".join(f"- {note}" for note in notes(project, found)),
+    )
 
 
 def shown_designs(paper: str, found: list[Design]) -> str:

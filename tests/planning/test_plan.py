@@ -103,6 +103,17 @@ def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
     assert "Downloads: 0 B" in text and "reprise free" in text
 
 
+def test_a_terminal_shows_the_totals_and_names_the_rest(tmp_path, caplog):
+    caplog.set_level("INFO")
+    settings = ["--set", "scale=smoke", "--set", f"work={tmp_path}", "--set", "licensed={}", "--set", "seeds=1"]
+    out, papers = ["--out", str(tmp_path / "plan.csv")], ["--paper", "weighted"]
+    assert main(["plan", "--root", str(ROOT), *settings, *papers, *out]) == 0
+    shown, written = caplog.text, (tmp_path / "plan.md").read_text()
+    assert written.index("| left to do") < written.index("weighted/C/") < written.index("smallest effect")
+    assert "| left to do" in shown and "weighted/C/" not in shown
+    assert f"{tmp_path}/plan.md has each training, and the smallest effect" in shown
+
+
 def test_plan_lists_only_jobs_not_done(tmp_path):
     """One training of the paper is done, with its translations, and another one is half done."""
     project = project_at(tmp_path, scale="demo")
