@@ -23,6 +23,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.live_work import LiveWork
+from pipeline.workflow.targets import reprise_command
 from reprise.find_runs import unchecked_scales
 from reprise.training_files import is_read_by_training_alone
 
@@ -57,7 +58,7 @@ class Unneeded:
 def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), project: ProjectOptions) -> None:
     """List or remove files that finished work no longer needs.
 
-        reprise free --set scale=paper                             what could go, and how large it is
+        reprise free --set scale=paper                             what can be removed, and its size
         reprise free --set scale=paper --remove checkpoints text   remove it
 
     Kinds:
@@ -83,10 +84,10 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
     graph = Graph(loaded)
     found, readers = list(unneeded(graph)), reports_by_folder(graph)
     for item in found:
-        verb = "removing" if item.kind in remove else "could go"
+        verb = "removing " if item.kind in remove else ""
         read_by = ", ".join(readers.get(item.place, ["no report of the current settings"]))
         size = f"{count_of(len(item.files), 'file')}, {format_bytes(item.bytes)}"
-        print(f"{verb} {item.kind}: {size}: {item.place}, read by {read_by}")
+        print(f"{verb}{item.kind}: {size} in {item.place}, read by {read_by}")
     freed = {kind: sum(item.bytes for item in found if item.kind == kind) for kind in KINDS}
     for item in found:
         if item.kind in remove:
@@ -95,10 +96,12 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
             if item.kind in WHOLE:
                 remove_empty(item.place)
     for kind, count in freed.items():
-        print(f"{kind}: {format_bytes(count)} {'removed' if kind in remove else 'could go'}")
+        if count:
+            print(f"{kind}: {format_bytes(count)} {'removed' if kind in remove else 'can be removed'}")
     if not remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
-        print("nothing was removed" + (f"; to remove it: --remove {' '.join(kinds)}" if kinds else ""))
+        command = f"{reprise_command(loaded, 'free')} --remove {' '.join(kinds)}"
+        print("nothing was removed" + (f"; to remove it: `{command}`" if kinds else ""))
     for line in unchecked_scales(loaded, "free"):
         print(line)
 

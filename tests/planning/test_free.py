@@ -98,8 +98,12 @@ def test_free_removes_unfinished_old_runs_only_on_request(work, capsys):
     assert not found(work, "old-runs") and len(found(work, "unfinished")) == 2
     before = files(work)
     free(work)
-    (hint,) = (line for line in capsys.readouterr().out.splitlines() if "to remove it" in line)
-    assert "--remove checkpoints" in hint and "unfinished" not in hint
+    lines = capsys.readouterr().out.splitlines()
+    (hint,) = (line for line in lines if "to remove it" in line)
+    command, _, kinds = hint.rpartition(" --remove ")
+    assert command.endswith(f"`reprise free --set scale=smoke --set work={work}")
+    assert "checkpoints" in kinds and "unfinished" not in kinds
+    assert "unfinished: 0 B can be removed" not in lines and any("checkpoints: " in line for line in lines)
     free(work, "old-runs", "checkpoints", "text", "audio", "old-corpora", "downloads")
     assert any("seed1-0123abcd" in name for name in files(work))
     free(work, "unfinished")
