@@ -152,10 +152,13 @@ class LocalJobs:
         return job
 
     def look_up(self, job: str) -> QueuedJob:
-        """Return whether the processes run or how they ended; if one died, the others are killed."""
+        """Return whether the processes run or how they ended; if one ended early, the others are ended.
+
+        Only if one died are they killed: beside one that was asked to stop, the first may still save.
+        """
         codes = [process.poll() for process in self.processes]
         if any(codes):
-            self._end(signal.SIGKILL)
+            self._end(signal.SIGTERM if {*codes} <= {None, Exit.DONE, Exit.STOPPED} else signal.SIGKILL)
             state, reason = ended_state(next(code for code in codes if code))
             return QueuedJob(job, state, reason, socket.gethostname())
         return QueuedJob(job, "RUNNING" if None in codes else "COMPLETED", nodes=socket.gethostname())

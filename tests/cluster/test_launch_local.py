@@ -152,6 +152,13 @@ def test_local_processes_end_like_a_slurm_job_when_one_dies(jobs, commands, stat
     assert all(process.poll() is not None for process in started.processes) and found.is_over
 
 
+def test_processes_may_save_after_another_was_asked_to_stop(jobs, tmp_path):
+    """All of them stop after the same step, and the first one saves."""
+    saving = f"trap 'touch {tmp_path}/saved; exit 75' TERM; touch {tmp_path}/ready; while true; do sleep 0.01; done"
+    found = ended(jobs(saving, f"while [ ! -e {tmp_path}/ready ]; do sleep 0.01; done; exit 75"))
+    assert (found.state, found.reason) == ("CANCELLED", "asked to stop") and (tmp_path / "saved").exists()
+
+
 def test_running_local_job_is_recorded_and_not_over(jobs, tmp_path):
     started = jobs("sleep 60", "true")
     started.processes[1].wait()
