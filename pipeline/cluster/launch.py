@@ -127,11 +127,14 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
 
 def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], bool]) -> None:
     """Wait until the training job of `run` in the `queue` has ended or `is_done_already` says that all is made."""
-    note, begun = state.read_submission(run), time.monotonic()
+    note, begun, reported = state.read_submission(run), time.monotonic(), ""
     while note and note.launcher == "slurm" and note.job and not is_done_already():
         job = queue.look_up(note.job, begun)
         if job and job.is_over:
             return
+        if job and job.in_words != reported:
+            log.info("job %s, which trained %s and decodes it, %s", note.job, run, job.in_words)
+            reported = job.in_words
         time.sleep(min(10.0, queue.interval_s))  # each check hashes the outputs
 
 
@@ -154,12 +157,12 @@ def jobs_of(options: LaunchOptions, folder: Path, order: job_process.JobOrder) -
     """Return the jobs of a `folder` with this `order`, on Slurm or on this machine as `options` say.
 
     Raises:
-        UserError: The launcher is `slurm`, but sbatch is not installed, or the folder's name is a pattern of logs.
+        UserError: The launcher is `slurm` and a program of Slurm is missing, or the folder's name is a pattern of logs.
     """
     if options.launcher == "local":
         local.acquire_gpus(options.gpus, options.trainings_per_gpu)
         return local.LocalJobs(folder, order, options.processes, options.cpus)
-    slurm.require_sbatch()
+    slurm.require_slurm()
     return slurm.SlurmJobs(folder, order, options, Queue(queue_interval()))
 
 

@@ -32,14 +32,15 @@ LEFTOVER = re.compile(r"\.submission_file_.*|[0-9a-f]{32}\.pkl")
 LEFTOVER_AFTER_S = 3600.0  # younger ones may belong to another launcher that is submitting
 
 
-def require_sbatch() -> None:
-    """Check that this machine can submit jobs.
+def require_slurm() -> None:
+    """Check that this machine can submit jobs and watch them; submitit asks for srun, too.
 
     Raises:
-        UserError: sbatch is not installed.
+        UserError: A program is not installed.
     """
-    if shutil.which("sbatch") is None:
-        raise UserError("no sbatch on this machine; omit --profile slurm, or use a login node of Slurm")
+    for program in ("sbatch", "squeue", "srun"):
+        if shutil.which(program) is None:
+            raise UserError(f"no {program} on this machine; omit --profile slurm, or use a login node of Slurm")
 
 
 class SlurmJobs:
@@ -163,6 +164,7 @@ class SlurmJobs:
             setup=[
                 f"export PYTHONPATH={shlex.quote(str(ROOT))}:$PYTHONPATH",
                 f"export OMP_NUM_THREADS={self.resources.cpus}",
+                "export SLURM_EXPORT_ENV=ALL",  # whatever --export says, which srun would read here
             ],
             # Slurm 22.05 to 23.02 do not pass the job's number of cores to its steps.
             srun_args=["--kill-on-bad-exit=1", f"--cpus-per-task={self.resources.cpus}"],

@@ -13,7 +13,7 @@ import pytest
 import submitit
 from programs import install
 
-from pipeline.cluster import slurm as slurm_module, wait
+from pipeline.cluster import launch, slurm as slurm_module, wait
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.queue import Queue, QueuedJob, query_slurm
 from pipeline.cluster.resources import Resources
@@ -266,6 +266,42 @@ def test_job_started_before_sbatch_returns_can_open_its_log(run, tmp_path, monke
     assert jobs.submit() == "42"
     assert jobs.log_of("42").read_text() == "begun\n"
     assert [path.exists() for path in (*left, *kept, young)] == [False, False, True, True, True]
+
+
+def test_tasks_get_their_variables_whatever_a_site_exports(run, tmp_path, monkeypatch):
+    """For --export=NONE Slurm sets a variable, and srun then leaves out all others."""
+    seen = tmp_path / "seen"
+    install(tmp_path / "bin/srun", f'#!/bin/sh\necho "$SLURM_EXPORT_ENV $OMP_NUM_THREADS" >{seen}\n', monkeypatch)
+    submits = '#!/bin/sh\nSLURM_EXPORT_ENV=NONE sh "$1" && echo "Submitted batch job 42"\n'
+    install(tmp_path / "bin/sbatch", submits, monkeypatch)
+    jobs = jobs_of(run)
+    jobs.resources = Resources(cpus=3, sbatch="--export=NONE")
+    assert jobs.submit() == "42" and seen.read_text() == "ALL 3\n"
+
+
+@pytest.mark.parametrize("missing", ["sbatch", "squeue", "srun"])
+def test_a_machine_without_a_program_of_slurm_is_refused(tmp_path, monkeypatch, missing):
+    """Without squeue a launcher would ask for ever."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for name in {"sbatch", "squeue", "srun"} - {missing}:
+        install(tmp_path / "bin" / name, "#!/bin/sh\n")
+    with pytest.raises(UserError, match=f"no {missing} on this machine; omit --profile slurm"):
+        slurm_module.require_slurm()
+
+
+def test_a_decoding_says_which_job_it_waits_for_and_why(run, slurm, caplog):
+    """A job that trained may wait in the queue again, held, before it has decoded."""
+    caplog.set_level("INFO")
+    record_event(run, Submission(key=KEY, launcher="slurm", job="42", name="toy", code="toy"))
+    states = iter(["PENDING|JobHeldUser|", "PENDING|JobHeldUser|", "RUNNING|None|n1", "COMPLETED|None|n1"])
+
+    def is_done() -> bool:
+        slurm.listed["42"] = f"{next(states)}|toy"
+        return False
+
+    launch.wait_for_training(run, Queue(1e-9, run.parent), is_done)
+    said = [message.partition(" and decodes it, ")[2] for message in caplog.messages]
+    assert len(said) == 2 and "put it on hold: `scontrol release 42`" in said[0] and said[1] == "is running on n1"
 
 
 def test_a_job_goes_to_the_cluster_that_squeue_is_asked_about(run, tmp_path, monkeypatch):

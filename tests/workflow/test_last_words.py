@@ -74,7 +74,7 @@ sbatch: error: Batch job submission failed: Invalid partition name specified" >&
 
 
 def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, monkeypatch):
-    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
+    for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
         install(tmp_path / "bin" / name, REFUSES, monkeypatch)
     os.utime(touch(project / CORPUS / "logs/generate.log", "error: of an earlier try\n"), (1e9, 1e9))
     target = f"{CORPUS}/raw.done"
@@ -89,7 +89,7 @@ def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, mon
 
 def test_driver_job_keeps_its_identity_and_cluster(project, tmp_path, monkeypatch):
     """Snakemake's executor takes them away; without them its next start, on another node, was refused."""
-    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
+    for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
         install(tmp_path / "bin" / name, REFUSES, monkeypatch)
     seen = tmp_path / "seen"
     install(tmp_path / "bin/sbatch", f"#!/bin/sh\n(echo $SLURM_CONF; cat .snakemake/drivers/*) > {seen}; exit 1\n")
