@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -179,14 +180,14 @@ def test_only_a_training_that_waits_for_batches_is_reported(project, runs):
     assert (found[runs[1]].why, found[runs[1]].remedy) == ("", "")
 
 
-@pytest.mark.parametrize(("values", "shown"), [({}, "1:01:40 7.39 1,234"), (SKIPPED, "1:01:40 1,234")])
+@pytest.mark.parametrize(("values", "shown"), [({}, "7.39 1,234"), (SKIPPED, "1,234")])
 def test_skipped_steps_of_a_running_training_are_counted(project, runs, capsys, values, shown):
     folder = folder_of(project, runs[0])
     append(folder, [progress_line(17, skipped=3, **values)])
     with held(folder):
         state, said = states(project)[runs[0]], screen(project, capsys)
     assert state.why == "skipped 3 steps, as their loss or gradient was not finite" and "train.log" in state.remedy
-    assert shown in said
+    assert re.search(rf" 1:01:[34]\d {shown}\b", said)  # the time left shrinks by the seconds that the test takes
 
 
 def test_silent_training_is_reported_and_its_time_left_shrinks(project, runs):
