@@ -33,6 +33,7 @@ KINDS = ("", "tutorials", "how-to", "reference", "explanation", "measured")
 PAGES = [*(ROOT / page for page in ROOT_PAGES)]
 PAGES += sorted(page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+(VENV,) = re.findall(r"^VENV := (.+)$", MAKEFILE, re.MULTILINE)
 TOY_TARGET = "results/smoke/toy/table1.csv"
 EXECUTED = {"unlock", "free", "check-data"}
 """Stages that end in seconds; of others the arguments are parsed."""
@@ -138,9 +139,10 @@ def try_reprise(root: Path, arguments: list[str]) -> None:
 
 
 def try_pip(root: Path, arguments: list[str]) -> None:
-    """Every extra that is named is one of ours."""
+    """Every extra that is named is one of ours, and every pin one of the Makefile's."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert arguments[0] == "install" and set(re.findall(r"\[(\w+)\]", " ".join(arguments))) <= set(extras)
+    assert all(re.search(rf":= {re.escape(word)}$", MAKEFILE, re.MULTILINE) for word in arguments if "==" in word)
 
 
 def try_sbatch(root: Path, arguments: list[str]) -> None:
@@ -195,10 +197,11 @@ TRIED = {
     "make": lambda _, arguments: require(call(ROOT, "make", "-n", *arguments)),
     "reprise": try_reprise,
     "pip": try_pip,
+    "python3": accept_only("-m", "venv", VENV),
     "pre-commit": accept_only("install"),
     "sbatch": try_sbatch,
     "sinfo": try_sinfo,
-    "source": accept_only(f"{re.search(r'^VENV := (.+)$', MAKEFILE, re.MULTILINE)[1]}/bin/activate"),
+    "source": accept_only(f"{VENV}/bin/activate"),
     "kill": accept_only("-9"),
 }
 WRITTEN = {command for text in TEXTS.values() for command in commands_of(text)}
