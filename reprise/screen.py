@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.core.errors import first_of
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import first_line
@@ -106,7 +107,7 @@ def waiting(campaign: Campaign) -> RenderableType | None:
 
 def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
     """Return the row of at least one of `runs` in one `state` for the same reason `why`, perhaps empty."""
-    named = ", ".join(run.run.folder for run in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
+    named = first_of([run.run.folder for run in runs], 2)
     what = f"{len(runs)} {state}"
     return Text(what, style=COLOURS[state]), Text(f"{why + ': ' if why else ''}{named}")
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -74,6 +75,12 @@ def count_of(number: int, one: str, several: str = "") -> str:
         several: The same for other numbers; by default with an `s` at its end.
     """
     return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Join the first `most` of `names`, and count the others: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def shown(value: Any, longest: int = 80) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pipeline.core.artifacts import RunId
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
-from pipeline.core.errors import UserError, count_of
+from pipeline.core.errors import UserError, count_of, first_of
 from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
 from pipeline.papers.project import Project, ProjectOptions
@@ -163,34 +163,28 @@ def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) 
         of_packages = f"of {', '.join(packages)}"
         yield (
             f"{record.name}: {count_of(len(licensed), f'file {of_packages} is', f'files {of_packages} are')} missing: "
-            f"{shortened_list(licensed)}; complete the folder, or correct `licensed:` in config.yaml"
+            f"{first_of(licensed, SHOWN)}; complete the folder, or correct `licensed:` in config.yaml"
         )
     damaged = [file for file in lost if file.state == "damaged"]
     own = {name for name, source in fetched.items() if source.path}
     if changed := [file.note for file in damaged if file.name in own]:
         yield (
-            f"{record.name}: changed: {shortened_list(changed)}; restore the old files, or write the new sha256 and "
+            f"{record.name}: changed: {first_of(changed, SHOWN)}; restore the old files, or write the new sha256 and "
             f"number of lines into workflow/datasets/{record.name}.yaml, which defines another corpus"
         )
     if others := [file.note for file in damaged if file.name not in own]:
-        yield f"{record.name}: damaged: {shortened_list(others)}; replace them with intact copies"
+        yield f"{record.name}: damaged: {first_of(others, SHOWN)}; replace them with intact copies"
     public = [file.name for file in lost if file.name in fetched and file.state != "damaged"]
     if joined := [name for name in public if fetched[name].documents]:
         yield (
-            f"{record.name}: {shortened_list(joined)}: published as single documents; on a machine with network "
+            f"{record.name}: {first_of(joined, SHOWN)}: published as single documents; on a machine with network "
             f"access, run `snakemake --config scale={project.config.scale} -- fetch` and copy its `downloads` to "
             f"{project.layout.downloads}"
         )
     if files := [fetched[name].mirror or name for name in public if name not in joined]:
         yield (
-            f"{record.name}: {count_of(len(files), 'file is', 'files are')} missing: {shortened_list(files)}; "
+            f"{record.name}: {count_of(len(files), 'file is', 'files are')} missing: {first_of(files, SHOWN)}; "
             "check the network, or download them elsewhere under these names and set `mirror:` in config.yaml to "
             "their folder; "
             f"`{snakemake_command(project, 'check_data')}` lists their addresses"
         )
-
-
-def shortened_list(names: list[str]) -> str:
-    """Join the first names, and count the others."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 
 from pipeline.config import RunSpec
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, first_of
 from pipeline.data.batches.corpus_batches import AnyBatch
 from pipeline.training.state import TrainingState
 
@@ -50,8 +50,7 @@ def name_lines(sequences: Sequence[int]) -> str:
     Only the first of many are named.
     """
     lines = sorted(int(sequence) + 1 for sequence in sequences)
-    more = f" and {len(lines) - NAMED_SEQUENCES} more" if len(lines) > NAMED_SEQUENCES else ""
-    return f"lines {', '.join(map(str, lines[:NAMED_SEQUENCES]))}{more} of the training split"
+    return f"lines {first_of(list(map(str, lines)), NAMED_SEQUENCES)} of the training split"
 
 
 def too_many_skipped(state: TrainingState) -> str | None:

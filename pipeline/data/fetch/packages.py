@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError, count_of, shown
+from pipeline.core.errors import UserError, count_of, first_of, shown
 from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
@@ -44,12 +44,10 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; correct `licensed: {package}` in config.yaml")
     paths = [folder / name for pattern in names for name in expand_numbers(pattern)]
-    if missing := [path for path in paths if not path.is_file()]:
-        shown = ", ".join(str(path) for path in missing[:MISSING_SHOWN])
-        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
+    if missing := [str(path) for path in paths if not path.is_file()]:
         raise UserError(
-            f"{package}: {len(missing)} of {count_of(len(paths), 'file')} missing: {shown}{more}; correct "
-            f"`licensed: {package}` in config.yaml, or complete the folder"
+            f"{package}: {len(missing)} of {count_of(len(paths), 'file')} missing: {first_of(missing, MISSING_SHOWN)}; "
+            f"correct `licensed: {package}` in config.yaml, or complete the folder"
         )
     return paths
 
