@@ -159,6 +159,13 @@ def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
     return (np.fft.irfft(np.fft.rfft(samples), length) * (length / len(samples))).astype(np.float32)
 
 
+def flac(samples: np.ndarray, sample_rate: int) -> bytes:
+    """Encode int16 `samples` (n,) or (n, channels) at a `sample_rate`; the same samples give the same bytes."""
+    buffer = BytesIO()
+    soundfile.write(buffer, samples, sample_rate, subtype="PCM_16", format="FLAC")
+    return buffer.getvalue()
+
+
 def seconds_of(audio: Path) -> float:
     """Return the length of a file in seconds; 0 if it can't be read, which the stage `features` reports."""
     try:

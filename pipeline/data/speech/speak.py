@@ -6,7 +6,6 @@ seed, its samples depend on everything that its process has spoken before.
 """
 
 import ctypes
-import io
 import logging
 import multiprocessing
 import shutil
@@ -20,7 +19,6 @@ from random import Random
 
 import espeakng_loader
 import numpy as np
-import soundfile
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
@@ -28,6 +26,7 @@ from pipeline.core.files import register_output, write_errors
 from pipeline.core.records.corpus import SpokenReport, SpokenSplit
 from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
 from pipeline.data.processes import ProgressLog, chunks, map_in_order
+from pipeline.data.speech.audio import flac
 from pipeline.data.speech.encode_text import Sentence, select
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 
@@ -217,8 +216,6 @@ def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
     """Write the audio of one `task` of a `domain` by this process' `synthesiser`, and return its utterance."""
     reader = task.reader
     samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
-    audio = io.BytesIO()  # the library hides errors of the disk
-    soundfile.write(audio, samples, synthesiser.rate, subtype="PCM_16", format="FLAC")
-    with write_errors(task.audio):
-        task.audio.write_bytes(audio.getvalue())
+    with write_errors(task.audio):  # the library itself would hide errors of the disk
+        task.audio.write_bytes(flac(samples, synthesiser.rate))
     return Utterance(task.audio, task.sentence.spelt, reader.name, domain, len(samples) / synthesiser.rate)

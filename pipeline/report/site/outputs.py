@@ -1,6 +1,5 @@
 """Pages of outputs: each system's text for a test set, with scores, charts and recordings."""
 
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -73,6 +72,8 @@ def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -
     """Write the recordings of utterances `lines`, up to `MOST_SECONDS`, and return their files by number."""
     import soundfile
 
+    from pipeline.data.speech.audio import flac
+
     manifest = manifest_path(pages.site.project.layout.corpus(dataset), split)
     kept, found, seconds = set(lines), {}, 0.0
     for number, utterance in enumerate(read_manifest(manifest)):
@@ -88,15 +89,6 @@ def recordings(pages: Pages, dataset: str, split: SplitName, lines: list[int]) -
         found[number] = name = f"audio/{file_name(dataset)}-{split}-{number + 1}.flac"
         pages.write(name, flac(samples, rate))
     return found
-
-
-def flac(samples: np.ndarray, rate: int) -> bytes:
-    """Encode int16 `samples` (n,) or (n, channels) at a `rate` without loss; the same samples give the same bytes."""
-    import soundfile
-
-    buffer = io.BytesIO()
-    soundfile.write(buffer, samples, rate, format="FLAC", subtype="PCM_16")
-    return buffer.getvalue()
 
 
 def by_length(of: OutputSet) -> LineChart:
