@@ -1,12 +1,13 @@
 """Claims about quantities inside a trained model: branch weights of a Transformer, gates between channels."""
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings
-from pipeline.analysis.claims.measurements import Measurements, mean
+from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import Sample, bootstrap_sample, contrast, within_bounds
 from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
@@ -65,7 +66,7 @@ class BranchesClaim(Claim):
         evidence = [
             effect for name in found for effect in within_bounds(name, found[name], self.at_least, self.at_most)
         ]
-        ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
+        ours = ", ".join(f"{name} {fmean(values):.2f}" for name, values in found.items())
         return Findings(ours, evidence, "t over trainings")
 
     def value(self, curve: BranchCurve) -> float:

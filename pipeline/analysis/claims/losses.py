@@ -1,13 +1,14 @@
 """Claims about losses and steps of trainings, and about attention over speech during them."""
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from pipeline.analysis.claims.claim import Claim, Findings, chain_links
-from pipeline.analysis.claims.measurements import Measurements, Values, mean
+from pipeline.analysis.claims.measurements import Measurements, Values
 from pipeline.analysis.evidence import Evidence, Sample, contrast
 from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
@@ -55,7 +56,7 @@ class TrainedPair(Claim):
         costs = [[measured.folders.required_cost(run) for run in runs] for runs in self.runs(measured)]
         counted = all(cost.thread_seconds for of_system in costs for cost in of_system)
         found = [
-            mean([kept_seconds(*pair, counted) for pair in zip(of_system, curves, strict=True)])
+            fmean(kept_seconds(*pair, counted) for pair in zip(of_system, curves, strict=True))
             for of_system, curves in zip(costs, self.curves(measured), strict=True)
         ]
         return found, "s of CPU time" if counted else "s"
@@ -146,7 +147,7 @@ class EqualTimeClaim(TrainedPair):
 
 def mean_steps(curves: Sequence[LossCurve]) -> float:
     """Return the mean number of steps of some trainings, which may have stopped early."""
-    return mean([float(curve.steps[-1]) for curve in curves])
+    return fmean(float(curve.steps[-1]) for curve in curves)
 
 
 def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[float]:
@@ -194,7 +195,7 @@ class StepsClaim(TrainedPair):
         reached = [curve.best_dev_within(self.share * total) for curve in ours]
         name = f"final dev loss − that in {self.share:.0%} of its steps (nats)"
         samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline)
-        target = mean([float(curve.dev[-1]) for curve in theirs])
+        target = fmean(float(curve.dev[-1]) for curve in theirs)
         shares = [curve.steps_to(target) / total for curve in ours]
         seconds, _ = self.seconds(measured)
         time = total / mean_steps(ours) * seconds[0] / seconds[1]
@@ -248,7 +249,7 @@ class AlignmentClaim(TrainedPair):
 
         def entropies(runs: list[RunId]) -> list[float]:
             maps = (measured.folders.alignment_maps(Alignments(run, self.split)) for run in runs)
-            return [mean(alignments.entropy) for alignments in maps]
+            return [fmean(alignments.entropy) for alignments in maps]
 
         samples = [
             measured.training_sample(*training, self.quantity, entropies, detail=self.split)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -212,7 +213,7 @@ class Measurements:
         """Name the systems whose final dev perplexity is above the floor; empty if there is none."""
         faults: dict[str, str] = {}
         for system, dataset in trainings:
-            loss = mean([self.folders.loss_curve(run).dev[-1] for run in self.view.runs(system, dataset)])
+            loss = fmean([self.folders.loss_curve(run).dev[-1] for run in self.view.runs(system, dataset)])
             faults[system] = below_floor(self.view.experiment.floors, "perplexity", float(np.exp(loss)))
         return "; ".join(f"{system}: {fault}" for system, fault in faults.items() if fault)
 
@@ -220,8 +221,3 @@ class Measurements:
 def concatenated(by_seed: SplitsBySeed) -> list[np.ndarray]:
     """Return each seed's statistics (N, F) with all splits as one set."""
     return [np.concatenate(list(rows.values())) for rows in by_seed]
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean."""
-    return sum(values) / len(values)
