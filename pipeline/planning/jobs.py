@@ -240,10 +240,16 @@ class Jobs:
 
     def computing_job(self, kind: str, product: RunArtifact, forecast: RunForecast, name: str, flops: float) -> Job:
         """Return a job that computes forward `flops` with a trained model, shown as `name` in the plan."""
-        cost, done = self.calibration, float(self.exists(product))
-        seconds = cost.decoding_seconds(forecast, flops) if cost else None
-        precision = forecast.spec.training.precision
-        return Job(kind, name, product.run.dataset, done, None, flops, precision, seconds, run=product.run)
+        return Job(
+            kind,
+            name,
+            product.run.dataset,
+            float(self.exists(product)),
+            flops=flops,
+            precision=forecast.spec.training.precision,
+            seconds=self.calibration.decoding_seconds(forecast, flops) if self.calibration else None,
+            run=product.run,
+        )
 
     def exists(self, product: Product) -> bool:
         """Return whether a product exists."""
