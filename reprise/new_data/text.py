@@ -53,9 +53,8 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
     # Names are unique across datasets, because fetched files share one folder.
     named = {path: source_name(name, split, path) for split, sides in splits.items() for path in sides}
     sources = {
-        named[path]: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
-        for sides in splits.values()
-        for path in sides
+        source: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
+        for path, source in named.items()
     }
     parts = {
         split: {"parts": [{"src": {"source": named[src]}, "tgt": {"source": named[tgt]}}]}
@@ -66,7 +65,7 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
         path, lines_tgt = splits[split][1], [tgt for _, tgt in read_pairs(splits[split])]
         require_raw(path, lines_tgt, languages[1])
         check_script(lines_tgt, languages[1], str(path))
-    for path in (path for sides in splits.values() for path in sides):
+    for path in named:
         warn_of_quoted_lines(path)
     warn_of_few(name, lines["test"])
     largest = LARGEST_VOCABULARY[lines["train"] >= MANY_PAIRS]
