@@ -44,8 +44,8 @@ def train(
         model.safetensors   the final weights
         done.json           written last: {key, steps, weights_digest, dev, train, parameters, skipped_updates, …}
 
-    SIGTERM and SIGUSR2 write a checkpoint and end with exit code 75: run it again. Several processes train one model
-    when torchrun or the cluster launcher starts them.
+    SIGTERM, SIGUSR2 and SIGHUP write a checkpoint and end with exit code 75: run it again. Several processes train one
+    model when torchrun or the cluster launcher starts them.
 
     Args:
         run: Folder that holds run.yaml.

@@ -106,8 +106,8 @@ def owner_name(claim: RunClaim | None) -> str:
 class StopRequest:
     """Signal handler that only records a request to stop; the trainer acts on it between two steps.
 
-    SIGTERM and SIGUSR2 announce a preemption or a time limit, SIGINT is Ctrl-C; a second Ctrl-C stops at once. While
-    entered, `signal` holds the number of the signal that came.
+    SIGTERM and SIGUSR2 announce a preemption or a time limit, SIGHUP a closed terminal, SIGINT is Ctrl-C; a second
+    Ctrl-C stops at once. While entered, `signal` holds the number of the signal that came.
     """
 
     def __init__(self):
@@ -116,8 +116,9 @@ class StopRequest:
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT):
-                self._previous[number] = signal.signal(number, self._note)
+            for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT, signal.SIGHUP):
+                if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has it ignored
+                    self._previous[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_) -> None:
@@ -131,5 +132,5 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int:
-        """75 after a preemption (run the same command again), 130 after Ctrl-C, as in shells."""
+        """130 after Ctrl-C, as in shells, else 75 (run the same command again)."""
         return 128 + signal.SIGINT if self.signal == signal.SIGINT else EXIT_TO_BE_CONTINUED

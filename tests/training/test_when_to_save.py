@@ -120,16 +120,34 @@ def test_processes_roll_back_together_if_one_saves_earlier(monkeypatch, resumes)
         assert steps == [last], (saves_at, first, rows)
 
 
+@pytest.fixture
+def hangup():
+    """Set what SIGHUP does, whatever this run of tests was started by."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield lambda action: signal.signal(signal.SIGHUP, action)
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGINT, 130)], ids=["TERM", "USR2", "INT"]
+    ("number", "code"),
+    [(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGHUP, 75), (signal.SIGINT, 130)],
+    ids=["TERM", "USR2", "HUP", "INT"],
 )
-def test_signal_is_recorded_with_its_conventional_exit_code(number, code):
+def test_signal_is_recorded_with_its_conventional_exit_code(hangup, number, code):
+    hangup(lambda *_: pytest.fail("has no handler"))
     before = signal.getsignal(number)
     with StopRequest() as stop:
         assert stop.signal is None
         os.kill(os.getpid(), number)
         assert (stop.signal, stop.exit_code) == (number, code)
     assert signal.getsignal(number) is before
+
+
+def test_a_training_under_nohup_survives_its_terminal(hangup):
+    hangup(signal.SIG_IGN)
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.signal is None
 
 
 def test_only_a_second_sigint_interrupts_immediately():
