@@ -87,20 +87,23 @@ def outputs_exist(folder: Path, score: Score) -> bool:
     return bool(outputs or [*folder.glob(f"transcripts/{score.decoding}/{score.split}@*.txt")])
 
 
-def find_project(settings: dict[str, Any]) -> Project:
-    """Load the project of the working folder, with some keys of config.yaml replaced."""
-    project = load_project(find_root(), settings)
+def find_project(settings: dict[str, Any], otherwise: str = "change to another folder") -> Project:
+    """Load the project of the working folder, with some `settings` replaced; `otherwise` as for `find_root`."""
+    project = load_project(find_root(otherwise), settings)
     require_work(project.config, project.root)
     return project
 
 
-def find_root() -> Path:
+def find_root(otherwise: str = "change to another folder") -> Path:
     """Return the working folder.
+
+    Args:
+        otherwise: What to do if it is not the folder of a project.
 
     Raises:
         UserError: It is not the folder of a project.
     """
-    require_project(Path(), "name the folder of a run or model")
+    require_project(Path(), otherwise)
     return Path()
 
 
@@ -128,7 +131,7 @@ def find_run(name: str, settings: dict[str, Any], needs_weights: bool = True) ->
         raise UserError(f"{name}: is an archive; run `reprise unpack {shlex.quote(name)}`, then name the folder")
     if Path(name).exists():
         raise UserError(f"{name}: has no {RUN_FILE}; name the folder of a run or of a packed model")
-    project = find_project(settings)
+    project = find_project(settings, "name the folder of a run or model")
     run = resolve_run(project, name)
     folder = project.layout.run(run)
     if needs_weights or not (folder / DONE_FILE).exists():

@@ -185,7 +185,9 @@ WITH_ROOT = [["show"], ["verify"], ["free"], ["site"]]
 def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     assert main(words) == 1
-    assert "error: no project here" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "error: no project here" in said
+    assert ("or name the folder of a run or model" in said) is (words[0] == "translate")
     assert not list(tmp_path.iterdir())
     if words in WITH_ROOT:
         assert main([*words, "--root", str(tmp_path)]) == 1
