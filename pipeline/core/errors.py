@@ -83,7 +83,7 @@ def first_of(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-def shown(value: Any, longest: int = 80) -> str:
-    """Return the representation of a `value` on one line, cut at `longest` characters."""
+def shown(value: Any) -> str:
+    """Return the representation of a `value` on one line, cut at 80 characters."""
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    return text if len(text) <= longest else f"{text[:longest]}…"
+    return text if len(text) <= 80 else f"{text[:80]}…"
