@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def training_counts(path: Path) -> Counter[str]:
     """Count the words of the training text."""
     counts: Counter[str] = Counter()
     with open(path, encoding="utf-8") as lines:
-        for _, line in zip(range(COUNTED), lines, strict=False):
+        for line in islice(lines, COUNTED):
             counts.update(line.split())
     return counts
 
