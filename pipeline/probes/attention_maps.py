@@ -4,7 +4,7 @@ Dimensions: B sentences, H heads, S source positions, n positions of one sentenc
 """
 
 import logging
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -39,7 +39,9 @@ Rule = Literal["distant", "pronoun", "contrast"]
 class SelfAttentive(Protocol):
     """A model whose encoder is a stack of self-attentions."""
 
-    encoder: Sized
+    @property
+    def encoder_layers(self) -> int:
+        """Number of encoder layers."""
 
     def encoder_attention(self, batch, layer: int) -> Tensor:
         """Compute the attention weights of one encoder layer.
@@ -104,7 +106,7 @@ def best_map(
     model = trained.model
     if not isinstance(model, SelfAttentive):
         raise UserError(f"{trained.spec.name}: has no self-attention to draw")
-    layer = max(0, len(model.encoder) - 2)
+    layer = max(0, model.encoder_layers - 2)
     best: tuple[Candidate, int, list[str], Tensor] | None = None
     for sentence, symbols, maps in sentences(model, layer, trained, batches):
         tokens = [piece(subwords, token) for token in symbols]
@@ -122,7 +124,7 @@ def best_map(
         query=choice.query,
         pronoun=choice.query is not None and is_pronoun(tokens[choice.query]),
         layer=layer + 1,
-        layers=len(model.encoder),
+        layers=model.encoder_layers,
         heads=choice.heads,
         weights=maps[choice.heads].tolist(),
         weights_digest=trained.weights_digest,

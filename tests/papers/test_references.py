@@ -7,7 +7,6 @@ import pytest
 from real_project import real_project
 
 from pipeline.analysis.reference_types import names_in
-from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.workflow.targets import unknown_target
 
@@ -245,14 +244,6 @@ TARGETS = {
 def test_a_target_that_nothing_makes_names_those_that_exist(target, message):
     found = unknown_target(real_project({"scale": "demo", "paper": "weighted"}), target, {"all", "weighted"})
     assert found is None if message is None else re.search(message, found)
-
-
-@pytest.mark.parametrize("digits", ["", "-0123abcd"])
-def test_run_named_without_its_sources_gets_a_hint(digits):
-    project = real_project({"scale": "demo"})
-    run = RunId("weighted", "C", "grammar-en-de", 3)
-    found = unknown_target(project, f"{project.layout.runs / run.folder}{digits}/scores/final/dev.json", ())
-    assert (found is None) if digits else found.endswith(f": {project.layout.run(run) / 'scores/final/dev.json'}")
 
 
 @pytest.mark.parametrize("ask", ["table", "figure", "examples", "transcript_table"])

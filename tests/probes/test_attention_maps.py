@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import nullcontext
+from inspect import getattr_static
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,13 +17,17 @@ from pipeline.core.errors import UserError
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
+from pipeline.models.architectures import build_model
+from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.probes.alignments import mean_entropy, median_length, write_alignments
-from pipeline.probes.attention_maps import best_map, choose, farthest, most_different, sharpest
+from pipeline.probes.attention_maps import SelfAttentive, best_map, choose, farthest, most_different, sharpest
+from pipeline.probes.gate_values import Gated
 from pipeline.training.run_model import build_initial_model
 
 H, N = 3, 12
+WIDTHS = ("d_embedding", "d_state", "d_attention", "d_readout")
 PIECES = SimpleNamespace(model=SimpleNamespace(id_to_piece=str))
 
 
@@ -40,6 +45,21 @@ def test_the_map_is_of_the_last_layer_but_one(layers, layer):
     found = best_map(trained, [(np.array([5]), batch)], PIECES, "contrast", "test")
     assert (found.sentence, found.layer, found.layers) == (5, layer, layers)
     assert found.weights == model.encoder_attention(batch, layer - 1)[0, found.heads].tolist()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "config"),
+    [
+        (SelfAttentive, TransformerConfig(architecture="transformer", num_layers=2, d_model=16, d_ff=8, num_heads=4)),
+        (Gated, RecurrentConfig(architecture="recurrent", channels="rnn-emb", **dict.fromkeys(WIDTHS, 4))),
+    ],
+)
+def test_models_have_what_probes_ask_for_outside_their_modules(protocol, config):
+    """Since Python 3.12, isinstance of a protocol finds neither modules nor parameters of a model."""
+    model = build_model(config, (20, 20))
+    for name in (*protocol.__annotations__, *(name for name in vars(protocol) if not name.startswith("_"))):
+        getattr_static(model, name)
+    assert isinstance(model, protocol)
 
 
 def test_the_farthest_word_is_found():

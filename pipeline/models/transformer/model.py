@@ -122,6 +122,11 @@ class Transformer(TaskModel):
                     x = layer(x, encoded, mask)
         return x
 
+    @property
+    def encoder_layers(self) -> int:
+        """Number of encoder layers."""
+        return len(self.encoder)
+
     @torch.inference_mode()
     def encoder_attention(self, batch, layer: int) -> Tensor:
         """Return float32 self-attention weights (B, H, S, S) of one encoder layer; H heads, each row sums to 1.
