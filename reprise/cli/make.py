@@ -41,7 +41,7 @@ DETAIL = re.compile(
     r"|\[... |\d+ of \d+ steps|error: |failed: "
 )
 """Beginnings of Snakemake lines that are no events, or are repeated at the end."""
-REASONS = re.compile(r"Reasons:|This was a dry-run|    \(check individual jobs|    (input|output) files |        \w")
+REASONS = re.compile(r"Reasons:|This was a dry-run|    \(check individual jobs|    \S.*:$|        \w")
 """Beginnings of lines of a dry run that name, for each reason, the rules that would run."""
 NOT_FORESEEN = re.compile(r"Warning: the following output files of rule decode were not present when the DAG was")
 """Beginning of a warning of two lines: a training job has decoded already, as it should."""

@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 from copied_project import ROOT
 from real_project import real_project
+from snakemake.jobs import Reason
 
 from pipeline.core.artifacts import Claims, Figure, Table
 from pipeline.core.errors import UserError
@@ -24,7 +25,7 @@ from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
 from reprise.cli import REPRISE
-from reprise.cli.make import Pace, Workflow, causes, events, folder_of, make, print_events, show_screen
+from reprise.cli.make import Pace, Workflow, causes, events, folder_of, make, print_dry_run, print_events, show_screen
 
 MODULE = sys.modules[Workflow.__module__]
 SAID = """\
@@ -192,6 +193,16 @@ def test_a_terminal_has_a_screen(project, monkeypatch, capsys):
     said = " ".join(re.sub(r"\x1b\[[?0-9;]*\w", "", capsys.readouterr().out).split())
     assert said.startswith("toy no Snakemake is running") and "0 done 0 running" in said
     assert "to continue:" not in said
+
+
+def test_reasons_of_snakemake_are_no_part_of_a_dry_run(monkeypatch, project, capsys):
+    """Each reason that Snakemake knows is a line, with the rules that it concerns below."""
+    known = list(Reason.get_names(SimpleNamespace(**dict.fromkeys(Reason.__slots__, True))))
+    reasons = "".join(f"    {name}:\n        table, train\n" for name in known)
+    text = f"Reasons:\n    (check individual jobs above for details)\n{reasons}\nIn short: 2 jobs\n  train  1\n"
+    monkeypatch.setattr(MODULE, "SNAKEMAKE", ("sh", "-c", 'printf %s "$0"', text))
+    print_dry_run([], project)
+    assert len(known) > 10 and capsys.readouterr().out == "In short: 2 jobs\n  train  1\n"
 
 
 def test_reports_lie_in_the_folder_of_their_paper_or_scale():

@@ -35,7 +35,7 @@ PAGES += sorted(page for kind in KINDS for page in (ROOT / "docs" / kind).glob("
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 (VENV,) = re.findall(r"^VENV := (.+)$", MAKEFILE, re.MULTILINE)
 TOY_TARGET = "results/smoke/toy/table1.csv"
-EXECUTED = {"unlock", "free", "check-data"}
+EXECUTED = {"unlock", "free", "check-data", "--version"}
 """Stages that end in seconds; of others the arguments are parsed."""
 LISTING = re.compile(r"^(?=\S*[/.,<])[\w./<>,*-]+( [\w./<>,*-]+)*(  +\S.*)?$")
 """A path, or several, and what it is."""
