@@ -60,7 +60,7 @@ def write_runs(project: Project) -> None:
     site = SiteData(project, False)
     for run in site.runs:
         write_training(project, run, LOSSES, LOSSES)
-    for score in site.products:
+    for score in site.artifacts:
         if isinstance(score, Score):
             write_scores(project, score)
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
-from pipeline.core.artifacts import DecodingArtifact, Product, RunId, Score
+from pipeline.core.artifacts import Artifact, DecodingArtifact, RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.core.provenance import ROOT
@@ -54,31 +54,31 @@ class FoundRun:
         """Return the command that scores the run, for any split."""
         return f"reprise score {shlex.quote(str(self.folder))}"
 
-    def missing(self, product: DecodingArtifact | Score) -> str:
-        """Explain that a product of the run does not exist, and give the command that makes only this product.
+    def missing(self, artifact: DecodingArtifact | Score) -> str:
+        """Explain that an artifact of the run does not exist, and give the command that makes only this artifact.
 
         Returns:
             A message with the state: "trained, not decoded" or "decoded, not scored".
         """
-        path = self.folder / path_in_run(product)
-        current = self.project.layout.path(product)
-        target = self.project.layout.target(product)
-        is_decoded = isinstance(product, Score) and outputs_exist(self.folder, product)
+        path = self.folder / path_in_run(artifact)
+        current = self.project.layout.path(artifact)
+        target = self.project.layout.target(artifact)
+        is_decoded = isinstance(artifact, Score) and outputs_exist(self.folder, artifact)
         state = "decoded, not scored" if is_decoded else "trained, not decoded"
         if current.resolve() != path.resolve():
             return f"{path}: {state}; no current report reads it; `{self.score_command}` scores it"
-        if isinstance(product, Score) and product not in read_by_reports(self.project, self.project.papers):
-            return f"{path}: {state}; no report reads it; {self.instead_of(product)}"
-        what = "scores it" if is_decoded else "decodes and scores it" if isinstance(product, Score) else "makes it"
+        if isinstance(artifact, Score) and artifact not in read_by_reports(self.project, self.project.papers):
+            return f"{path}: {state}; no report reads it; {self.instead_of(artifact)}"
+        what = "scores it" if is_decoded else "decodes and scores it" if isinstance(artifact, Score) else "makes it"
         return f"{path}: {state}; `{snakemake_command(self.project, target)}` {what}"
 
-    def instead_of(self, product: Score) -> str:
+    def instead_of(self, artifact: Score) -> str:
         """Return what a user can do instead of reading a score that no report reads."""
-        others = (replace(product, split=split) for split in self.dataset.split_names)
+        others = (replace(artifact, split=split) for split in self.dataset.split_names)
         scored = [other.split for other in others if (self.folder / path_in_run(other)).exists()]
         if scored:
             return f"`--split {scored[0]}` is scored"
-        return f"`{self.score_command} --split {product.split} --decoding {product.decoding}` prints it"
+        return f"`{self.score_command} --split {artifact.split} --decoding {artifact.decoding}` prints it"
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:
@@ -203,8 +203,8 @@ def resolve_run(project: Project, name: str) -> RunId:
     return next(iter(trained.values()))
 
 
-def read_by_reports(project: Project, papers: Iterable[str]) -> list[Product]:
-    """Return the products that reports of some papers read; no target of Snakemake makes another score."""
+def read_by_reports(project: Project, papers: Iterable[str]) -> list[Artifact]:
+    """Return the artifacts that reports of some papers read; no target of Snakemake makes another score."""
     graph = Graph(project)
     return graph.closure(graph.readable(papers))
 

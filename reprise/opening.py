@@ -17,7 +17,7 @@ from pipeline.core.schema import refuse_unread, require_known, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
-from pipeline.papers.reports import table_products
+from pipeline.papers.reports import table_artifacts
 from reprise.find_runs import PACKED_FILE, FoundRun, find_run
 
 if TYPE_CHECKING:
@@ -177,10 +177,10 @@ def tuned_weights(found: FoundRun, name: str) -> Path:
     Raises:
         UserError: It does not exist.
     """
-    product = Tuned(found.id, name)
-    path = found.folder / path_in_run(product)
+    artifact = Tuned(found.id, name)
+    path = found.folder / path_in_run(artifact)
     if not path.exists():
-        raise UserError(f"{found.missing(product)}, or choose another --decoding")
+        raise UserError(f"{found.missing(artifact)}, or choose another --decoding")
     return path
 
 
@@ -224,8 +224,8 @@ def usual_decoding(found: FoundRun) -> str:
     project, run = found.project, found.id
     papers = dict.fromkeys([run.paper, *project.papers])
     tables = ((paper, table) for paper in papers for table in project.tables_here(paper))
-    products = (product for paper, table in tables for product in table_products(project, paper, table))
-    scored = (product for product in products if isinstance(product, Score) and product.measure != "perplexities")
+    artifacts = (artifact for paper, table in tables for artifact in table_artifacts(project, paper, table))
+    scored = (artifact for artifact in artifacts if isinstance(artifact, Score) and artifact.measure != "perplexities")
     names = [score.decoding for score in scored if (score.run.paper, score.run.system) == (run.paper, run.system)]
     plain = (name for name in names if not project.decoding(run.paper, run.system, name).reads_language_model)
     return next(plain, next(iter(names or found.decodings)))

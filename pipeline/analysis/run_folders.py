@@ -41,7 +41,7 @@ from pipeline.metrics.error_rates import LogLikelihoods
 
 
 class NotRun(Exception):
-    """A product that a report needs is missing."""
+    """An artifact that a report needs is missing."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class RunFolders:
         self._curves: dict[artifacts.RunId, LossCurve] = {}
         self._samples: dict[tuple[object, ...], Sample] = {}
 
-    def require(self, product: artifacts.Product) -> Path:
-        """Return the path of a product.
+    def require(self, artifact: artifacts.Artifact) -> Path:
+        """Return the path of an artifact.
 
         Raises:
             NotRun: It is missing.
         """
-        return present(self.layout.path(product))
+        return present(self.layout.path(artifact))
 
     def trained(self, run: artifacts.RunId) -> TrainedRun | None:
         """Read the record of a finished training."""
@@ -144,27 +144,27 @@ class RunFolders:
         """Return gates (N, 2) by `<channel>.<kind of words>`: for each sentence the sum of z and the words."""
         return read_statistics(self.require(artifacts.Gates(run)), name)
 
-    def attention_map(self, product: artifacts.AttentionMaps) -> AttentionMap:
+    def attention_map(self, artifact: artifacts.AttentionMaps) -> AttentionMap:
         """Read the attention weights of one sentence."""
-        return AttentionMap.read(self.require(product))
+        return AttentionMap.read(self.require(artifact))
 
-    def alignment_maps(self, product: artifacts.Alignments) -> AlignmentMaps:
+    def alignment_maps(self, artifact: artifacts.Alignments) -> AlignmentMaps:
         """Read the alignments of one utterance at several checkpoints."""
-        return AlignmentMaps.read(self.require(product))
+        return AlignmentMaps.read(self.require(artifact))
 
-    def score(self, product: artifacts.Score) -> ScoreFile | None:
+    def score(self, artifact: artifacts.Score) -> ScoreFile | None:
         """Return a score file; None if the output was not scored, or was decoded with other settings than today's.
 
         Raises:
             UserError: It is of other weights than the run's final ones.
         """
-        if product not in self._scores:
-            path = self.layout.path(product)
-            score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
+        if artifact not in self._scores:
+            path = self.layout.path(artifact)
+            score, trained = ScoreFile.read_if_there(path), self.trained(artifact.run)
             if score and trained:
                 score.require_training(trained.weights_digest, path)
-            self._scores[product] = None if score and changed_settings(self.view.experiment, product) else score
-        return self._scores[product]
+            self._scores[artifact] = None if score and changed_settings(self.view.experiment, artifact) else score
+        return self._scores[artifact]
 
     def score_paths(self, run: artifacts.RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
         """Return the score files of a run: for each decoding, those of all splits.
@@ -173,12 +173,12 @@ class RunFolders:
             NotRun: One is missing.
             UserError: One is of other weights than the run's final ones.
         """
-        products = self.view.scores(run, scored, decodings)
-        paths = [self.layout.path(product) for product in products]
-        scores = [self.score(product) for product in products]
+        wanted = self.view.scores(run, scored, decodings)
+        paths = [self.layout.path(artifact) for artifact in wanted]
+        scores = [self.score(artifact) for artifact in wanted]
         if None in scores:
             unscored = scores.index(None)
-            changed = ", ".join(changed_settings(self.view.experiment, products[unscored]))
+            changed = ", ".join(changed_settings(self.view.experiment, wanted[unscored]))
             raise NotRun(f"{paths[unscored]} {f'was not decoded with this {changed}' if changed else 'is not there'}")
         return paths
 
@@ -208,13 +208,13 @@ class RunFolders:
         Raises:
             UserError: A score file does not have the metric, or seeds were scored differently.
         """
-        products = [self.view.scores(run, scored, [decoding]) for run in runs for decoding in decodings]
-        if not (scores := self.all_scores(products)):
+        wanted = [self.view.scores(run, scored, [decoding]) for run in runs for decoding in decodings]
+        if not (scores := self.all_scores(wanted)):
             return None
-        for product, score in zip(chain(*products), chain(*scores), strict=True):
+        for artifact, score in zip(chain(*wanted), chain(*scores), strict=True):
             if scored.metric not in score.metrics:
                 there_are = ", ".join(score.metrics)
-                raise UserError(f"{self.layout.path(product)}: no metric {scored.metric!r}; there are {there_are}")
+                raise UserError(f"{self.layout.path(artifact)}: no metric {scored.metric!r}; there are {there_are}")
         require_one_basis(scores, scored.metric, system_of(runs[0]))
         metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
         low, high = (mean_if_known(getattr(entry, side) for entry in chain(*metrics)) for side in ("low", "high"))
@@ -228,9 +228,9 @@ class RunFolders:
             signature=metrics[0][0].signature,
         )
 
-    def all_scores(self, products: Sequence[Sequence[artifacts.Score]]) -> list[list[ScoreFile]]:
-        """Return the score files of `products`, grouped like them; empty if one is missing."""
-        found = [[self.score(product) for product in several] for several in products]
+    def all_scores(self, wanted: Sequence[Sequence[artifacts.Score]]) -> list[list[ScoreFile]]:
+        """Return the score files of `wanted`, grouped like them; empty if one is missing."""
+        found = [[self.score(artifact) for artifact in several] for several in wanted]
         scores = [[score for score in several if score is not None] for several in found]
         return scores if scores == found else []
 
@@ -258,7 +258,7 @@ class RunFolders:
         return self._samples[key]
 
     def _sample(self, runs: Sequence[artifacts.RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
-        paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
+        paths = [[self.layout.path(artifact) for artifact in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[self._rows(path, scored.metric) for path in several] for several in paths]
         files = [ScoreFile.read(path) for path in paths[0]]
         test_sets = ", ".join(dict.fromkeys(file.test_set for file in files))
@@ -277,18 +277,18 @@ class RunFolders:
         return int(src[np.maximum(src, tgt) <= longest].max())
 
 
-def changed_settings(experiment: Experiment, product: artifacts.Score) -> list[str]:
+def changed_settings(experiment: Experiment, artifact: artifacts.Score) -> list[str]:
     """Return the settings of a decoding that changed since the output behind a score was decoded."""
-    run, names = product.run, (product.decoding, product.split)
-    if product.measure == LogLikelihoods.folder:  # no search
+    run, names = artifact.run, (artifact.decoding, artifact.split)
+    if artifact.measure == LogLikelihoods.folder:  # no search
         return []
     output: artifacts.SplitArtifact = artifacts.Translation(run, *names)
-    if product.scored_on:
-        output = artifacts.Transcript(run, *names, product.scored_on)
+    if artifact.scored_on:
+        output = artifacts.Transcript(run, *names, artifact.scored_on)
     record = Decoded.read_if_there(experiment.layout.path(output).with_suffix(".json"))
     if record is None:
         return []
-    return experiment.decoding(run.paper, run.system, product.decoding).changed_since(record.decoding)
+    return experiment.decoding(run.paper, run.system, artifact.decoding).changed_since(record.decoding)
 
 
 def system_of(run: artifacts.RunId) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipeline.analysis.reference_types import DatasetName, DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.training_curves import Floors
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.core.artifacts import Product, RunId, Score, Trained
+from pipeline.core.artifacts import Artifact, RunId, Score, Trained
 from pipeline.core.layout import Layout
 from pipeline.core.records.training import MeasuredNoise
 from pipeline.core.schema import Closed
@@ -84,7 +84,7 @@ class Experiment(Protocol):
 
     @property
     def layout(self) -> Layout:
-        """Return the paths of all products."""
+        """Return the paths of all artifacts."""
 
     @property
     def floors(self) -> Floors:
@@ -125,7 +125,7 @@ class PaperView:
 
     @property
     def layout(self) -> Layout:
-        """Return where products are stored."""
+        """Return where artifacts are stored."""
         return self.experiment.layout
 
     def runs(self, system: str, dataset: str) -> list[RunId]:
@@ -137,7 +137,7 @@ class PaperView:
         for system in systems:
             yield from map(Trained, self.runs(system, dataset))
 
-    def scored(self, runs: Iterable[RunId], scored: ScoredSplits, decodings: Sequence[str]) -> Iterator[Product]:
+    def scored(self, runs: Iterable[RunId], scored: ScoredSplits, decodings: Sequence[str]) -> Iterator[Artifact]:
         """Yield for each run its training, then its scores."""
         for run in runs:
             yield Trained(run)

@@ -33,7 +33,7 @@ class RunId:
 
 @dataclass(frozen=True)
 class DatasetArtifact:
-    """A product of one dataset."""
+    """An artifact of one dataset."""
 
     dataset: str
 
@@ -60,7 +60,7 @@ class Encoded(DatasetArtifact):
 
 @dataclass(frozen=True)
 class RunArtifact:
-    """A product of one run."""
+    """An artifact of one run."""
 
     run: RunId
 
@@ -75,7 +75,7 @@ class Gates(RunArtifact):
 
 @dataclass(frozen=True)
 class DecodingArtifact(RunArtifact):
-    """A product of one run under one decoding."""
+    """An artifact of one run under one decoding."""
 
     decoding: str
 
@@ -203,11 +203,11 @@ TRAINING = "training"
 """Name of the decoding that stands for outputs of final weights or checkpoints alone: gates and alignments."""
 
 
-def manifest_of(product: "Product") -> "Product":
-    """Return the manifest that lists `product`, which rules declare in its place, or the product itself."""
-    match product:
+def manifest_of(artifact: "Artifact") -> "Artifact":
+    """Return the manifest that lists `artifact`, which rules declare in its place, or the artifact itself."""
+    match artifact:
         case Outputs() | Scores():
-            return product
+            return artifact
         case Score(run, measure, decoding) if measure != "perplexities":
             return Scores(run, decoding)
         case DecodingArtifact(run, decoding) | Score(run, _, decoding):
@@ -216,8 +216,8 @@ def manifest_of(product: "Product") -> "Product":
             return Outputs(run, decoding)
         case Gates(run) | Alignments(run):
             return Outputs(run, TRAINING)
-    return product
+    return artifact
 
 
 Report = Table | Figure | Claims
-Product = DatasetArtifact | RunArtifact | LayerTimes | Calibration | ModelSizes | Report
+Artifact = DatasetArtifact | RunArtifact | LayerTimes | Calibration | ModelSizes | Report

@@ -75,28 +75,28 @@ class Layout:
         """Return the final weights of a training. No rule declares them, so that they survive its failure."""
         return self.run(run) / WEIGHTS_FILE
 
-    def log(self, product: artifacts.Product, stage: str) -> Path:
-        """Return the log, such as `decode-final`, of the `stage` that makes a `product`, which decides the folder."""
-        match product:
+    def log(self, artifact: artifacts.Artifact, stage: str) -> Path:
+        """Return the log, such as `decode-final`, of the `stage` that makes an `artifact`, which decides the folder."""
+        match artifact:
             case artifacts.DatasetArtifact():
-                folder = self.corpus(product.dataset)
+                folder = self.corpus(artifact.dataset)
             case artifacts.RunArtifact():
-                folder = self.run(product.run)
+                folder = self.run(artifact.run)
             case _:
                 folder = self.scale_folder
         return folder / "logs" / f"{stage}.log"
 
-    def path(self, product: artifacts.Product) -> Path:
-        """Return the file whose presence means that a product is made.
+    def path(self, artifact: artifacts.Artifact) -> Path:
+        """Return the file whose presence means that an artifact is made.
 
         Raises:
-            TypeError: The product has no path.
+            TypeError: The artifact has no path.
         """
-        match product:
+        match artifact:
             case artifacts.DatasetArtifact():
-                return self.corpus(product.dataset) / IN_CORPUS[type(product)]
+                return self.corpus(artifact.dataset) / IN_CORPUS[type(artifact)]
             case artifacts.RunArtifact():
-                return self.run(product.run) / path_in_run(product)
+                return self.run(artifact.run) / path_in_run(artifact)
             case artifacts.LayerTimes():
                 return self.scale_folder / "layer_times.json"
             case artifacts.Calibration():
@@ -109,19 +109,19 @@ class Layout:
                 return self.results / paper / f"{figure}.svg"
             case artifacts.Claims(paper):
                 return self.results / paper / "claims.csv"
-        raise TypeError(f"no path of {product!r}")
+        raise TypeError(f"no path of {artifact!r}")
 
-    def target(self, product: artifacts.Product) -> Path:
-        """Return the file that a rule declares for `product`: its manifest if it has one."""
-        return self.path(artifacts.manifest_of(product))
+    def target(self, artifact: artifacts.Artifact) -> Path:
+        """Return the file that a rule declares for `artifact`: its manifest if it has one."""
+        return self.path(artifacts.manifest_of(artifact))
 
-    def text(self, product: artifacts.Translation) -> Path:
+    def text(self, artifact: artifacts.Translation) -> Path:
         """Return the detokenised twin of a translation."""
-        return self.path(product).with_suffix(".txt")
+        return self.path(artifact).with_suffix(".txt")
 
-    def trees(self, product: artifacts.Score, words: str = "") -> Path:
-        """Return the trees that a score, `product`, was computed from; `words` is "", or `.aligned`."""
-        return self.run(product.run) / f"parses/{product.decoding}/{product.split}{words}.trees"
+    def trees(self, artifact: artifacts.Score, words: str = "") -> Path:
+        """Return the trees that a score, `artifact`, was computed from; `words` is "", or `.aligned`."""
+        return self.run(artifact.run) / f"parses/{artifact.decoding}/{artifact.split}{words}.trees"
 
 
 IN_CORPUS: dict[type[artifacts.DatasetArtifact], str] = {
@@ -131,16 +131,16 @@ IN_CORPUS: dict[type[artifacts.DatasetArtifact], str] = {
     artifacts.Vocabulary: "subwords.model",
     artifacts.Encoded: f"encoded/{CORPUS_FILE}",
 }
-"""Paths of a dataset's products in the folder of its corpus."""
+"""Paths of a dataset's artifacts in the folder of its corpus."""
 
 
-def path_in_run(product: artifacts.RunArtifact) -> str:
-    """Return the path of a product in the folder of its run.
+def path_in_run(artifact: artifacts.RunArtifact) -> str:
+    """Return the path of an artifact in the folder of its run.
 
     Raises:
-        TypeError: The product has no path.
+        TypeError: The artifact has no path.
     """
-    match product:
+    match artifact:
         case artifacts.Trained():
             return DONE_FILE
         case artifacts.Outputs(_, decoding):
@@ -163,4 +163,4 @@ def path_in_run(product: artifacts.RunArtifact) -> str:
             return f"attention/{decoding}/{split}-{choice}.json"
         case artifacts.Alignments(_, split):
             return f"alignments/{split}.json"
-    raise TypeError(f"no path of {product!r}")
+    raise TypeError(f"no path of {artifact!r}")

@@ -13,7 +13,7 @@ from pipeline.analysis.cells.cell import Cell, PrintedTable, Row
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.core.artifacts import Product, RunId, Score, Trained
+from pipeline.core.artifacts import Artifact, RunId, Score, Trained
 from pipeline.papers.paper import Deviation, TableEntry
 from pipeline.papers.project import Project
 
@@ -94,8 +94,8 @@ class Comparability:
         )
         for ours, theirs in zip(used, named, strict=True):
             yield from self.changes(ours, theirs)
-        for product in used:
-            if isinstance(product, Score) and (score := folders.score(product)) and score.left_out:
+        for artifact in used:
+            if isinstance(artifact, Score) and (score := folders.score(artifact)) and score.left_out:
                 yield Reason(f"{score.test_set} lacks", f"{score.left_out} of {score.lines + score.left_out} lines")
         metric, printed = cell.compared_metric, entry.printed_metrics.get(cell.printed or "")
         if used and cell.printed and metric and metric != printed:
@@ -118,7 +118,7 @@ class Comparability:
                 if deviation.concerns(names):
                     yield (str(number) if paper == self.paper else f"{number} of {paper}"), deviation
 
-    def _find_changes(self, used: Product, named: Product) -> tuple[Reason, ...]:
+    def _find_changes(self, used: Artifact, named: Artifact) -> tuple[Reason, ...]:
         """Return how a needed artifact differs from the paper's; cached for all cells."""
         match used, named:
             case Trained(ours), Trained(theirs):

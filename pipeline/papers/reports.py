@@ -4,7 +4,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Encoded, Product, RunId, Score, Transcript, Translation
+from pipeline.core.artifacts import Artifact, Encoded, RunId, Score, Transcript, Translation
 from pipeline.core.errors import UserError
 from pipeline.papers.reading import check_readings
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pipeline.papers.project import Project
 
 
-def table_products(project: "Project", paper: str, table: str) -> list[Product]:
+def table_artifacts(project: "Project", paper: str, table: str) -> list[Artifact]:
     """Return the artifacts that a table is filled from."""
     view, cells = PaperView(project, paper), project.table(paper, table).cells.values()
     rows = project.printed[paper][table]
-    return list(dict.fromkeys(product for row in rows for cell in cells for product in cell.needs(view, row)))
+    return list(dict.fromkeys(artifact for row in rows for cell in cells for artifact in cell.needs(view, row)))
 
 
-def transcript_products(project: "Project", paper: str, table: str) -> list[Product]:
+def transcript_artifacts(project: "Project", paper: str, table: str) -> list[Artifact]:
     """Return the artifacts of a table of transcripts: the corpus and each system's transcripts."""
     corpus = project.stand_in(project.transcript_table(paper, table).scored_on)
     return [Encoded(corpus), *dict.fromkeys(transcripts(project, paper, table).values())]
@@ -49,26 +49,26 @@ def example_runs(project: "Project", paper: str, table: str) -> dict[str, RunId]
     return {row["item"]: project.runs_of(paper, row["system"], dataset)[0] for row in rows}
 
 
-def example_products(project: "Project", paper: str, table: str) -> list[Product]:
+def example_artifacts(project: "Project", paper: str, table: str) -> list[Artifact]:
     """Return the artifacts of a table of examples: the corpus, its translations and their scores."""
     entry, runs = project.examples(paper, table), example_runs(project, paper, table).values()
-    found: list[Product] = [Encoded(project.stand_in(entry.dataset))]
+    found: list[Artifact] = [Encoded(project.stand_in(entry.dataset))]
     for run in runs:
         found += [Translation(run, entry.decoding, split) for split in entry.splits]
         found += [Score(run, "scores", entry.decoding, split) for split in entry.splits]
     return list(dict.fromkeys(found))
 
 
-def figure_products(project: "Project", paper: str, figure: str) -> list[Product]:
+def figure_artifacts(project: "Project", paper: str, figure: str) -> list[Artifact]:
     """Return the artifacts that a figure is drawn from."""
     return list(dict.fromkeys(project.figure(paper, figure).needs(PaperView(project, paper))))
 
 
-def claim_products(project: "Project", paper: str) -> list[Product]:
+def claim_artifacts(project: "Project", paper: str) -> list[Artifact]:
     """Return the artifacts that a paper's claims need at this scale, including all trainings."""
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = [claim for claim in claims.claims.values() if claim.is_tested(project.config.scale)]
-    return list(dict.fromkeys(product for claim in tested for product in claim.needs(view, claims.scores)))
+    return list(dict.fromkeys(artifact for claim in tested for artifact in claim.needs(view, claims.scores)))
 
 
 def check_all(project: "Project") -> None:
@@ -82,14 +82,14 @@ def check_all(project: "Project") -> None:
         for system in record.systems:
             project.run_spec(RunId(paper, system, dataset, 0))
         check_readings(project, paper)
-        products = [table_products(project, paper, table) for table in project.tables_here(paper)]
-        products += [figure_products(project, paper, figure) for figure in record.figures]
-        products += [example_products(project, paper, table) for table in record.examples]
-        products += [transcript_products(project, paper, table) for table in record.transcripts]
-        for product in chain(*products, claim_products(project, paper)):
-            if isinstance(product, Score | Translation | Transcript):
-                project.decoding_language_model(product.run, product.decoding)
-                _check_weights(project, product.run, product.decoding)
+        artifacts = [table_artifacts(project, paper, table) for table in project.tables_here(paper)]
+        artifacts += [figure_artifacts(project, paper, figure) for figure in record.figures]
+        artifacts += [example_artifacts(project, paper, table) for table in record.examples]
+        artifacts += [transcript_artifacts(project, paper, table) for table in record.transcripts]
+        for artifact in chain(*artifacts, claim_artifacts(project, paper)):
+            if isinstance(artifact, Score | Translation | Transcript):
+                project.decoding_language_model(artifact.run, artifact.decoding)
+                _check_weights(project, artifact.run, artifact.decoding)
 
 
 def _check_weights(project: "Project", run: RunId, name: str) -> None:

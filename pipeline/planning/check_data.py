@@ -56,10 +56,10 @@ def check_data(
     for warning in loaded.partly_licensed():
         log.warning("%s", warning)
     graph = Graph(loaded)
-    products = graph.closure(graph.reports(paper or loaded.reproduced))
-    needed = dataset or datasets_in(products)
+    artifacts = graph.closure(graph.reports(paper or loaded.reproduced))
+    needed = dataset or datasets_in(artifacts)
     check(loaded, needed, offline, verify)
-    check_gaps(loaded, needed, runs_in(products))
+    check_gaps(loaded, needed, runs_in(artifacts))
 
 
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:

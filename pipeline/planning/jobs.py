@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.core import artifacts
-from pipeline.core.artifacts import Encoded, Prepared, Product, RunArtifact, RunId, Spoken
+from pipeline.core.artifacts import Artifact, Encoded, Prepared, RunArtifact, RunId, Spoken
 from pipeline.core.layout import DONE_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND
@@ -97,15 +97,15 @@ class Jobs:
 
     @cached_property
     def all(self) -> list[Job]:
-        """Return a job for each product of the papers, except those that take almost no time."""
+        """Return a job for each artifact of the papers, except those that take almost no time."""
         graph = Graph(self.project)
         needed = graph.closure(graph.readable(self.papers))
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
         by_run: dict[RunId, list[RunArtifact]] = {run: [] for run in runs_in(needed)}
-        for product in needed:
-            if isinstance(product, RunArtifact) and product.run in by_run:
-                by_run[product.run].append(product)
-        return found + [job for run, products in by_run.items() for job in self.run_jobs(run, products)]
+        for artifact in needed:
+            if isinstance(artifact, RunArtifact) and artifact.run in by_run:
+                by_run[artifact.run].append(artifact)
+        return found + [job for run, wanted in by_run.items() for job in self.run_jobs(run, wanted)]
 
     @property
     def disk_bytes(self) -> float:
@@ -182,78 +182,78 @@ class Jobs:
             seconds=self.calibration.training_seconds(forecast) if self.calibration else None,
             run=run,
         )
-        for product in following:
-            yield from self.following_jobs(product, forecast)
+        for artifact in following:
+            yield from self.following_jobs(artifact, forecast)
 
-    def following_jobs(self, product: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
-        """Yield the job that makes a product after a training; scoring takes so little time that it has none."""
-        run = product.run
-        match product:
+    def following_jobs(self, artifact: RunArtifact, forecast: RunForecast) -> Iterator[Job]:
+        """Yield the job that makes an artifact after a training; scoring takes so little time that it has none."""
+        run = artifact.run
+        match artifact:
             case artifacts.Averaged(_, decoding):
-                done = float(self.exists(product))
+                done = float(self.exists(artifact))
                 yield Job("average", f"{run.folder} {decoding}", run.dataset, done, averaged=forecast)
             case artifacts.Translation(_, decoding, split) | artifacts.Parse(_, decoding, split):
-                yield self.decoding_job("translate", product, forecast, run.dataset, split, f"{decoding} {split}")
+                yield self.decoding_job("translate", artifact, forecast, run.dataset, split, f"{decoding} {split}")
             case artifacts.Transcript(_, decoding, split, scored_on):
                 name = f"{decoding} {split}@{scored_on}"
-                yield self.decoding_job("translate", product, forecast, scored_on, split, name)
+                yield self.decoding_job("translate", artifact, forecast, scored_on, split, name)
             case artifacts.Tuned(_, decoding):
-                yield self.decoding_job("tune", product, forecast, run.dataset, "dev", decoding)
+                yield self.decoding_job("tune", artifact, forecast, run.dataset, "dev", decoding)
             case artifacts.Score(_, "perplexities", decoding, split, scored_on):
                 name = f"{decoding} {split}" + (f"@{scored_on}" if scored_on else "")
-                yield self.decoding_job("perplexity", product, forecast, scored_on or run.dataset, split, name)
+                yield self.decoding_job("perplexity", artifact, forecast, scored_on or run.dataset, split, name)
             case artifacts.AttentionMaps(_, decoding, split, choice):
                 name = f"{decoding} {split}-{choice}"
-                yield self.decoding_job("attention", product, forecast, run.dataset, split, name)
+                yield self.decoding_job("attention", artifact, forecast, run.dataset, split, name)
             case artifacts.Alignments(_, split):
-                yield self.alignments_job(product, forecast, split)
+                yield self.alignments_job(artifact, forecast, split)
 
     def decoding_job(
-        self, kind: str, product: RunArtifact, forecast: RunForecast, dataset: str, split: str, name: str
+        self, kind: str, artifact: RunArtifact, forecast: RunForecast, dataset: str, split: str, name: str
     ) -> Job:
         """Return a job that reads one split of a dataset with a trained model.
 
         Args:
             kind: Kind of the job.
-            product: Product that it makes.
+            artifact: Artifact that it makes.
             forecast: Forecast of the training.
             dataset: Dataset whose split is read.
             split: Name of the split.
             name: Decoding, then the split, as the plan shows them.
         """
-        run, corpus = product.run, self.corpus(dataset)
+        run, corpus = artifact.run, self.corpus(dataset)
         settings = self.project.decoding(run.paper, run.system, name.split()[0])
         hypotheses = settings.beam_size if kind in ("translate", "tune") else 1  # others make one pass over the split
         flops = forward_flops(forecast.spec, corpus, corpus.pairs_of(split), hypotheses, LONGER)
         if kind == "tune":
             share = min(1.0, settings.tuning_sentences / corpus.pairs_of(split))
             flops *= share * len(settings.lm_weights) * len(settings.word_bonuses)
-        return self.computing_job(kind, product, forecast, f"{run.folder} {name}", flops)
+        return self.computing_job(kind, artifact, forecast, f"{run.folder} {name}", flops)
 
-    def alignments_job(self, product: RunArtifact, forecast: RunForecast, split: str) -> Job:
+    def alignments_job(self, artifact: RunArtifact, forecast: RunForecast, split: str) -> Job:
         """Return the job that runs over some utterances with each kept checkpoint."""
-        training, dataset = forecast.spec.training, product.run.dataset
+        training, dataset = forecast.spec.training, artifact.run.dataset
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
         flops = passes * forward_flops(forecast.spec, self.corpus(dataset), ALIGNED_UTTERANCES, 1, 1.0)
-        name = f"{product.run.folder} alignments/{split}.json"
-        return self.computing_job("attention", product, forecast, name, flops)
+        name = f"{artifact.run.folder} alignments/{split}.json"
+        return self.computing_job("attention", artifact, forecast, name, flops)
 
-    def computing_job(self, kind: str, product: RunArtifact, forecast: RunForecast, name: str, flops: float) -> Job:
+    def computing_job(self, kind: str, artifact: RunArtifact, forecast: RunForecast, name: str, flops: float) -> Job:
         """Return a job that computes forward `flops` with a trained model, shown as `name` in the plan."""
         return Job(
             kind,
             name,
-            product.run.dataset,
-            float(self.exists(product)),
+            artifact.run.dataset,
+            float(self.exists(artifact)),
             flops=flops,
             precision=forecast.spec.training.precision,
             seconds=self.calibration.decoding_seconds(forecast, flops) if self.calibration else None,
-            run=product.run,
+            run=artifact.run,
         )
 
-    def exists(self, product: Product) -> bool:
-        """Return whether a product exists."""
-        return self.project.layout.path(product).exists()
+    def exists(self, artifact: Artifact) -> bool:
+        """Return whether an artifact exists."""
+        return self.project.layout.path(artifact).exists()
 
 
 def done_share(folder: Path, steps: int) -> float:

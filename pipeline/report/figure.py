@@ -8,7 +8,7 @@ from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.papers.reports import figure_products
+from pipeline.papers.reports import figure_artifacts
 from pipeline.report.markup import prose, write_twins
 
 log = logging.getLogger(__name__)
@@ -42,8 +42,8 @@ def draw(project: Project, paper: str, figure: str) -> Drawing:
     Raises:
         UserError: A file that it is drawn from is missing, or lacks what is drawn.
     """
-    for product in figure_products(project, paper, figure):
-        path = project.layout.path(product)
+    for artifact in figure_artifacts(project, paper, figure):
+        path = project.layout.path(artifact)
         if not path.exists():
             raise UserError(f"{path}: no such file; figure {figure} of {paper} needs it")
     try:

@@ -77,12 +77,12 @@ class FilledTable:
     def all_runs(self) -> list[RunId]:
         """Return every training that a cell needs, including those of other rows."""
         needed = (
-            product
+            artifact
             for row in self.table.rows
             for cell in self.entry.cells.values()
-            for product in cell.needs(self.table.view, row)
+            for artifact in cell.needs(self.table.view, row)
         )
-        return unique(product.run for product in needed if isinstance(product, Trained))
+        return unique(artifact.run for artifact in needed if isinstance(artifact, Trained))
 
     @property
     def frame(self) -> DataFrame:

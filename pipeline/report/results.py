@@ -161,14 +161,14 @@ class PartialReports:
         self.incomplete += path.parent.glob(f"{path.stem}.*")
         return WrittenReport(path, lacks)
 
-    def is_up_to_date(self, path: Path, inputs: Iterable[artifacts.Product]) -> bool:
+    def is_up_to_date(self, path: Path, inputs: Iterable[artifacts.Artifact]) -> bool:
         """Return whether a report is newer than its inputs."""
         layout = self.project.layout
         return path.exists() and path.stat().st_mtime >= max(
-            (layout.path(product).stat().st_mtime for product in inputs), default=WRITTEN_IN_PART + 1
+            (layout.path(artifact).stat().st_mtime for artifact in inputs), default=WRITTEN_IN_PART + 1
         )
 
-    def write(self, report: artifacts.Report, missing: list[artifacts.Product]) -> str:
+    def write(self, report: artifacts.Report, missing: list[artifacts.Artifact]) -> str:
         """Return the missing parts of a report in words, after writing it; empty if it is complete.
 
         Raises:
@@ -235,15 +235,15 @@ class PartialReports:
         save(drawing.picture, path)
         return left_out
 
-    def other_table(self, report: artifacts.Table, missing: list[artifacts.Product]) -> str:
+    def other_table(self, report: artifacts.Table, missing: list[artifacts.Artifact]) -> str:
         """Return the missing transcripts in words, after writing a table of sentences, transcripts or layers.
 
         Raises:
-            NotRun: A product is missing without which the table cannot be made.
+            NotRun: An artifact is missing without which the table cannot be made.
         """
         why = self.causes.why(missing)
         needs_all = not isinstance(report, artifacts.TranscriptTable) or any(
-            isinstance(product, artifacts.Encoded) for product in missing
+            isinstance(artifact, artifacts.Encoded) for artifact in missing
         )
         if missing and needs_all:
             raise NotRun(why)

@@ -203,11 +203,11 @@ class Texts:
 
     def transcripts(self, system: str) -> tuple[str, list[str] | None]:
         """Return folder and transcripts of a system's first seed; None if it was not run."""
-        product = self.made[system]
-        path = self.layout.path(product)
+        artifact = self.made[system]
+        path = self.layout.path(artifact)
         if not path.exists():
-            return product.run.folder, None
-        return product.run.folder, read_lines(path, len(self.references))
+            return artifact.run.folder, None
+        return artifact.run.folder, read_lines(path, len(self.references))
 
     def choose_utterances(self, count: int) -> list[int] | None:
         """Return the utterances, from 0, with most word errors of one system; None if it was not run.

@@ -1,4 +1,4 @@
-"""State of a campaign: runs by state, other products, cost so far, and failures."""
+"""State of a campaign: runs by state, other artifacts, cost so far, and failures."""
 
 import itertools
 import os
@@ -24,12 +24,12 @@ from pipeline.workflow.runs import STATES, Runs, RunState
 WRITTEN_IN_PART = 1.0
 """Modification time of reports that `reprise results` wrote. The workflow rebuilds them, as they may be incomplete."""
 SITE_LOG = "logs/site.log"
-COUNTED: dict[str, tuple[type[artifacts.Product], ...]] = {
+COUNTED: dict[str, tuple[type[artifacts.Artifact], ...]] = {
     "decodings": (artifacts.Translation, artifacts.Parse, artifacts.Transcript),
     "scores": (artifacts.Score,),
     "reports": (artifacts.Table, artifacts.Figure, artifacts.Claims),
 }
-"""Kinds of products that are counted, by name."""
+"""Kinds of artifacts that are counted, by name."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,14 @@ class Watch:
     """A repeated view of the campaign of some reports.
 
     Args:
-        reports: Reports whose products are watched.
+        reports: Reports whose artifacts are watched.
     """
 
-    def __init__(self, project: Project, reports: Iterable[artifacts.Product]):
+    def __init__(self, project: Project, reports: Iterable[artifacts.Artifact]):
         self.project, graph = project, Graph(project)
-        self.products = graph.closure(reports)
-        self.manifests = list(dict.fromkeys(map(artifacts.manifest_of, self.products)))
-        self.run_folders = [project.layout.run(run) for run in runs_in(self.products)]
+        self.artifacts = graph.closure(reports)
+        self.manifests = list(dict.fromkeys(map(artifacts.manifest_of, self.artifacts)))
+        self.run_folders = [project.layout.run(run) for run in runs_in(self.artifacts)]
         self.runs = Runs(graph)
 
     @cached_property
@@ -99,7 +99,7 @@ class Watch:
         driver, made = ", ".join(living), {path for process in living.values() for path in process.makes}
         states = [
             self.runs.state_of(run, jobs, bool(made) and self.trained_file(run) in made)
-            for run in runs_in(self.products)
+            for run in runs_in(self.artifacts)
         ]
         done = sum(state.state == "done" for state in states)
         return Campaign(
@@ -139,19 +139,19 @@ class Watch:
         """Return whether a job of one of the runs was ever submitted to Slurm."""
         return any(map(was_submitted, self.run_folders))
 
-    def made(self, kinds: tuple[type[artifacts.Product], ...]) -> tuple[int, int]:
-        """Count the products of some kinds that are made, and all that are wanted."""
-        wanted = [self.project.layout.path(product) for product in self.products if isinstance(product, kinds)]
+    def made(self, kinds: tuple[type[artifacts.Artifact], ...]) -> tuple[int, int]:
+        """Count the artifacts of some kinds that are made, and all that are wanted."""
+        wanted = [self.project.layout.path(artifact) for artifact in self.artifacts if isinstance(artifact, kinds)]
         return sum(map(is_made, wanted)), len(wanted)
 
     @cached_property
     def logs(self) -> dict[Path, set[Path]]:
-        """Return the logs of the stages other than trainings that make the watched products and their site.
+        """Return the logs of the stages other than trainings that make the watched artifacts and their site.
 
         They are grouped by folder: corpora, runs, then the scale.
         """
         layout = self.project.layout
-        corpora = [layout.corpus(name) for name in datasets_in(self.products)]
+        corpora = [layout.corpus(name) for name in datasets_in(self.artifacts)]
         found: dict[Path, set[Path]] = {folder: set() for folder in (*corpora, *self.run_folders, layout.scale_folder)}
         for log in (log for manifest in self.manifests for log in logs_of(layout, manifest)):
             found[log.parent.parent].add(log)
@@ -167,13 +167,13 @@ class Watch:
         """Sum up hours of trainings and decodings by device; each process counts as a device."""
         hours: dict[str, float] = defaultdict(float)
         layout = self.project.layout
-        costs = {run: TrainingCost.read_if_valid(layout.run(run) / COST_FILE) for run in runs_in(self.products)}
+        costs = {run: TrainingCost.read_if_valid(layout.run(run) / COST_FILE) for run in runs_in(self.artifacts)}
         for start in itertools.chain.from_iterable(cost.starts for cost in costs.values() if cost):
             hours[start.device] += start.seconds * start.processes / 3600
         for output in (
-            product
-            for product in self.products
-            if isinstance(product, artifacts.Translation | artifacts.Parse | artifacts.Transcript)
+            artifact
+            for artifact in self.artifacts
+            if isinstance(artifact, artifacts.Translation | artifacts.Parse | artifacts.Transcript)
         ):
             if report := Decoded.read_if_valid(layout.path(output).with_suffix(".json")):
                 hours[report.device_name(costs[output.run])] += report.seconds / 3600

@@ -90,14 +90,14 @@ CORPUS_STAGES: dict[type[artifacts.DatasetArtifact], tuple[str, ...]] = {
 }
 
 
-def logs_of(layout: Layout, product: artifacts.Product) -> list[Path]:
-    """Return the logs of the jobs that make a product."""
-    return [layout.log(product, stage) for stage in stages_of(product)]
+def logs_of(layout: Layout, artifact: artifacts.Artifact) -> list[Path]:
+    """Return the logs of the jobs that make an artifact."""
+    return [layout.log(artifact, stage) for stage in stages_of(artifact)]
 
 
-def stages_of(product: artifacts.Product) -> list[str]:
-    """Return the names of a product's logs; none for a training, whose end is recorded (runs.py)."""
-    match artifacts.manifest_of(product):
+def stages_of(artifact: artifacts.Artifact) -> list[str]:
+    """Return the names of an artifact's logs; none for a training, whose end is recorded (runs.py)."""
+    match artifacts.manifest_of(artifact):
         case artifacts.DatasetArtifact() as made:
             return [*CORPUS_STAGES[type(made)]]
         case artifacts.Outputs(_, decoding):

@@ -33,7 +33,7 @@ LINES: dict[str, Any] = {
     layout.SAMPLES_FILE: training.SampleLine,
     layout.STATE_FILE: jobs.AnyEvent,
 }
-MARKS: dict[type[artifacts.Product], Any] = {
+MARKS: dict[type[artifacts.Artifact], Any] = {
     artifacts.Spoken: corpus.SpokenReport,
     artifacts.Tuned: outputs.TunedWeights,
     artifacts.Score: outputs.ScoreFile,
@@ -43,7 +43,7 @@ MARKS: dict[type[artifacts.Product], Any] = {
     artifacts.ModelSizes: outputs.PaperSizes,
     artifacts.LayerTimes: outputs.LayerCosts,
 }
-"""Record types of the file that stands for a product."""
+"""Record types of the file that stands for an artifact."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The dependencies of all products, which rules, `plan`, `check_data` and `free` read.
+"""The dependencies of all artifacts, which rules, `plan`, `check_data` and `free` read.
 
 `inputs` returns direct inputs. `closure` follows averaged weights, language models, runs that others start from, and
 corpora that are only scored on, down to the raw data.
@@ -15,11 +15,11 @@ from pipeline.papers.project import Project
 
 log = logging.getLogger(__name__)
 
-Inputs = Mapping[str, artifacts.Product | list[artifacts.Product]]
+Inputs = Mapping[str, artifacts.Artifact | list[artifacts.Artifact]]
 
 
 class Graph:
-    """The papers of a project as a directed acyclic graph of products.
+    """The papers of a project as a directed acyclic graph of artifacts.
 
     Attributes:
         logged: Faults of datasets that have been logged.
@@ -77,12 +77,12 @@ class Graph:
                 if error not in faults.values():
                     raise
                 if error not in self.logged:
-                    log.warning("%s; products that need this dataset are left out", error)
+                    log.warning("%s; artifacts that need this dataset are left out", error)
                 self.logged.append(error)
         return found
 
-    def has(self, report: artifacts.Product) -> bool:
-        """Return whether a paper describes this report; other products always exist."""
+    def has(self, report: artifacts.Artifact) -> bool:
+        """Return whether a paper describes this report; other artifacts always exist."""
         match report:
             case artifacts.ExampleTable(paper, name):
                 return name in self.project.papers[paper].examples
@@ -94,80 +94,80 @@ class Graph:
                 return name in self.project.papers[paper].tables
         return True
 
-    def closure(self, targets: Iterable[artifacts.Product]) -> list[artifacts.Product]:
+    def closure(self, targets: Iterable[artifacts.Artifact]) -> list[artifacts.Artifact]:
         """Return `targets` and everything they depend on, each once, dependencies first."""
-        found: dict[artifacts.Product, None] = {}
+        found: dict[artifacts.Artifact, None] = {}
 
-        def visit(product: artifacts.Product) -> None:
-            if product in found:
+        def visit(artifact: artifacts.Artifact) -> None:
+            if artifact in found:
                 return
-            for needed in flatten(self.inputs(product)):
+            for needed in flatten(self.inputs(artifact)):
                 visit(needed)
-            found[product] = None
+            found[artifact] = None
 
         for target in targets:
             visit(target)
         return list(found)
 
-    def inputs(self, product: artifacts.Product) -> Inputs:
-        """Return the direct inputs of a product, by the name that its rule gives them.
+    def inputs(self, artifact: artifacts.Artifact) -> Inputs:
+        """Return the direct inputs of an artifact, by the name that its rule gives them.
 
         Raises:
-            UserError: The product refers to something that does not exist.
+            UserError: The artifact refers to something that does not exist.
         """
-        match product:
+        match artifact:
             case artifacts.DatasetArtifact():
-                return self.corpus_inputs(product)
+                return self.corpus_inputs(artifact)
             case artifacts.RunArtifact():
-                return self.run_inputs(product)
+                return self.run_inputs(artifact)
             case artifacts.LayerTable():
                 return {"times": artifacts.LayerTimes()}
             case artifacts.ExampleTable(paper, table):
-                return {"measured": reports.example_products(self.project, paper, table)}
+                return {"measured": reports.example_artifacts(self.project, paper, table)}
             case artifacts.TranscriptTable(paper, table):
-                return {"measured": reports.transcript_products(self.project, paper, table)}
+                return {"measured": reports.transcript_artifacts(self.project, paper, table)}
             case artifacts.Table(paper, table):
-                return {"measured": reports.table_products(self.project, paper, table)}
+                return {"measured": reports.table_artifacts(self.project, paper, table)}
             case artifacts.Figure(paper, figure):
-                return {"measured": reports.figure_products(self.project, paper, figure)}
+                return {"measured": reports.figure_artifacts(self.project, paper, figure)}
             case artifacts.Claims(paper):
-                return {"measured": reports.claim_products(self.project, paper)}
+                return {"measured": reports.claim_artifacts(self.project, paper)}
         return {}
 
-    def corpus_inputs(self, product: artifacts.DatasetArtifact) -> Inputs:
-        """Return the inputs of a product of a dataset."""
-        record = self.project.dataset_records[product.dataset]
-        raw: dict[str, artifacts.Product | list[artifacts.Product]] = (
-            {"raw": artifacts.Raw(product.dataset)} if record.collector else {}
+    def corpus_inputs(self, artifact: artifacts.DatasetArtifact) -> Inputs:
+        """Return the inputs of an artifact of a dataset."""
+        record = self.project.dataset_records[artifact.dataset]
+        raw: dict[str, artifacts.Artifact | list[artifacts.Artifact]] = (
+            {"raw": artifacts.Raw(artifact.dataset)} if record.collector else {}
         )
-        prepared = {"prepared": artifacts.Prepared(product.dataset)}
-        if isinstance(product, artifacts.Raw):
+        prepared = {"prepared": artifacts.Prepared(artifact.dataset)}
+        if isinstance(artifact, artifacts.Raw):
             return {}
-        if isinstance(product, artifacts.Spoken):
+        if isinstance(artifact, artifacts.Spoken):
             return raw
         match record.form:
             case "speech":  # features are prepared and encoded in one stage
-                return {"spoken": artifacts.Spoken(product.dataset)} if record.is_read_aloud else raw
+                return {"spoken": artifacts.Spoken(artifact.dataset)} if record.is_read_aloud else raw
             case "characters":
                 return raw
-        match product:
+        match artifact:
             case artifacts.Vocabulary():
                 return prepared
             case artifacts.Encoded():
-                return {**prepared, "vocabulary": artifacts.Vocabulary(product.dataset)}
+                return {**prepared, "vocabulary": artifacts.Vocabulary(artifact.dataset)}
         return raw
 
-    def run_inputs(self, product: artifacts.RunArtifact) -> Inputs:
-        """Return the inputs of a product of a run.
+    def run_inputs(self, artifact: artifacts.RunArtifact) -> Inputs:
+        """Return the inputs of an artifact of a run.
 
         Raises:
-            TypeError: The graph has no such product of a run.
+            TypeError: The graph has no such artifact of a run.
         """
-        run = product.run
+        run = artifact.run
         corpus = {"corpus": artifacts.Encoded(run.dataset)}
-        match product:
+        match artifact:
             case artifacts.Trained():
-                sources: list[artifacts.Product] = [
+                sources: list[artifacts.Artifact] = [
                     artifacts.Trained(other) for other in self.project.weight_sources(run).values()
                 ]
                 return {**corpus, "others": sources}
@@ -178,7 +178,7 @@ class Graph:
             case artifacts.Translation(_, decoding, _) | artifacts.Parse(_, decoding, _):
                 return {**self.decoding_inputs(run, decoding), **corpus}
             case artifacts.Tuned(_, decoding):
-                others: list[artifacts.Product] = [
+                others: list[artifacts.Artifact] = [
                     artifacts.Tuned(other, decoding) for other in self.project.tuning_runs(run, decoding)
                 ]
                 return {**self.decoding_inputs(run, decoding), **corpus, "tuned_with": others}
@@ -189,8 +189,8 @@ class Graph:
                 chosen = {"tuned": artifacts.Tuned(run, decoding)} if tuned else {}
                 return {**self.decoding_inputs(run, decoding), **chosen, "scored_on": artifacts.Encoded(scored_on)}
             case artifacts.Score():
-                return self.score_inputs(product)
-        raise TypeError(f"no inputs are known for {product!r}")
+                return self.score_inputs(artifact)
+        raise TypeError(f"no inputs are known for {artifact!r}")
 
     def score_inputs(self, score: artifacts.Score) -> Inputs:
         """Return the inputs of a score, which depend on what is scored."""
@@ -204,12 +204,12 @@ class Graph:
         if self.project.dataset_records[run.dataset].form == "trees":
             return {"parse": artifacts.Parse(run, decoding, split), "prepared": artifacts.Prepared(run.dataset)}
         translation = {"translation": artifacts.Translation(run, decoding, split)}
-        prepared: dict[str, artifacts.Product] = {"prepared": artifacts.Prepared(run.dataset)}
+        prepared: dict[str, artifacts.Artifact] = {"prepared": artifacts.Prepared(run.dataset)}
         if score.measure == "phenomena":  # the expected phenomena are beside the raw text
             return translation | corpus | prepared | {"raw": artifacts.Raw(run.dataset)}
         return translation | prepared
 
-    def weights(self, run: artifacts.RunId, decoding: str) -> artifacts.Product:
+    def weights(self, run: artifacts.RunId, decoding: str) -> artifacts.Artifact:
         """Return the weights that a decoding loads: averaged checkpoints, or the final weights of the training."""
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
         return artifacts.Averaged(run, decoding) if averages else artifacts.Trained(run)
@@ -221,16 +221,16 @@ class Graph:
         return {"weights": self.weights(run, decoding), **language_model}
 
 
-def flatten(inputs: Inputs) -> list[artifacts.Product]:
-    """Return all products of some inputs."""
+def flatten(inputs: Inputs) -> list[artifacts.Artifact]:
+    """Return all artifacts of some inputs."""
     return [item for value in inputs.values() for item in (value if isinstance(value, list) else [value])]
 
 
-def runs_in(found: Iterable[artifacts.Product]) -> list[artifacts.RunId]:
-    """Return the runs that are trained for some products, in order."""
-    return list(dict.fromkeys(product.run for product in found if isinstance(product, artifacts.Trained)))
+def runs_in(found: Iterable[artifacts.Artifact]) -> list[artifacts.RunId]:
+    """Return the runs that are trained for some artifacts, in order."""
+    return list(dict.fromkeys(artifact.run for artifact in found if isinstance(artifact, artifacts.Trained)))
 
 
-def datasets_in(found: Iterable[artifacts.Product]) -> list[str]:
-    """Return the datasets that some products are made from, in alphabetical order."""
-    return sorted({product.dataset for product in found if isinstance(product, artifacts.DatasetArtifact)})
+def datasets_in(found: Iterable[artifacts.Artifact]) -> list[str]:
+    """Return the datasets that some artifacts are made from, in alphabetical order."""
+    return sorted({artifact.dataset for artifact in found if isinstance(artifact, artifacts.DatasetArtifact)})

@@ -18,7 +18,7 @@ from pipeline.workflow.plans import Plans
 from pipeline.workflow.targets import names_of_rules, only_at, other_scales, unknown_target
 
 Wildcards = Mapping[str, str]
-Kind = TypeVar("Kind", bound=artifacts.Product)
+Kind = TypeVar("Kind", bound=artifacts.Artifact)
 
 
 class RuleFunctions:
@@ -34,32 +34,34 @@ class RuleFunctions:
         self.plans = Plans(self.graph)
         self.refusal = ""
 
-    def product(self, kind: type[Kind], wildcards: Wildcards) -> Kind:
-        """Return the product that wildcards name.
+    def artifact(self, kind: type[Kind], wildcards: Wildcards) -> Kind:
+        """Return the artifact that wildcards name.
 
         Raises:
             UserError: The digest in the wildcards is outdated, because settings or data changed.
         """
-        product = product_of(kind, wildcards)
-        path = str(self.layout.path(product))
+        artifact = artifact_of(kind, wildcards)
+        path = str(self.layout.path(artifact))
         if (content := wildcards.get("content")) and f"-{content}/" not in path:
             raise UserError(f"-{content}/: outdated, because settings or data changed; request {path}")
-        return product
+        return artifact
 
-    def inputs(self, kind: type[artifacts.Product], wildcards: Wildcards) -> list[str]:
-        """Return the files that the job for a product reads; empty for a report that no paper describes.
+    def inputs(self, kind: type[artifacts.Artifact], wildcards: Wildcards) -> list[str]:
+        """Return the files that the job for an artifact reads; empty for a report that no paper describes.
 
         Raises:
-            UserError: The table exists at other scales only, or `product` or `Plans.inputs` raised it.
+            UserError: The table exists at other scales only, or `artifact` or `Plans.inputs` raised it.
         """
-        product = self.product(kind, wildcards)
-        if isinstance(product, artifacts.Table) and (other := other_scales(self.project, product.paper, product.table)):
-            raise UserError(f"{product.table} {only_at(other)}")
-        return [str(path) for path in self.plans.inputs(product)] if self.graph.has(product) else []
+        artifact = self.artifact(kind, wildcards)
+        if isinstance(artifact, artifacts.Table) and (
+            other := other_scales(self.project, artifact.paper, artifact.table)
+        ):
+            raise UserError(f"{artifact.table} {only_at(other)}")
+        return [str(path) for path in self.plans.inputs(artifact)] if self.graph.has(artifact) else []
 
-    def datasets(self, kind: type[artifacts.Product], wildcards: Wildcards) -> list[str]:
+    def datasets(self, kind: type[artifacts.Artifact], wildcards: Wildcards) -> list[str]:
         """Return the dataset files that `Outputs` or `Scores` of a decoding depend on."""
-        return self.plans.datasets(self.product(kind, wildcards))
+        return self.plans.datasets(self.artifact(kind, wildcards))
 
     def corpus_folder(self, wildcards: Wildcards) -> str:
         """Return the folder of a corpus."""
@@ -76,7 +78,7 @@ class RuleFunctions:
 
     def run(self, wildcards: Wildcards) -> artifacts.RunId:
         """Return the run that wildcards name."""
-        return self.product(artifacts.Trained, wildcards).run
+        return self.artifact(artifacts.Trained, wildcards).run
 
     def run_folder(self, wildcards: Wildcards) -> str:
         """Return the folder of a run."""
@@ -92,11 +94,11 @@ class RuleFunctions:
 
     def decoding_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of a decoding as JSON; a change rebuilds its outputs, but no training."""
-        return self.plans.decoding(self.product(artifacts.Outputs, wildcards)).model_dump_json(exclude_defaults=True)
+        return self.plans.decoding(self.artifact(artifacts.Outputs, wildcards)).model_dump_json(exclude_defaults=True)
 
     def scoring_plan(self, wildcards: Wildcards) -> str:
         """Return the plan of the scores of a decoding as JSON."""
-        return self.plans.scoring(self.product(artifacts.Scores, wildcards)).model_dump_json(exclude_defaults=True)
+        return self.plans.scoring(self.artifact(artifacts.Scores, wildcards)).model_dump_json(exclude_defaults=True)
 
     def training_gpus(self, wildcards: Wildcards) -> int:
         """Return the number of GPUs that a training requests."""
@@ -173,8 +175,8 @@ class RuleFunctions:
         raise UserError(self.refusal)
 
 
-def product_of(kind: type[Kind], values: Mapping[str, str]) -> Kind:
-    """Return the product of a `kind` that wildcards name; missing fields keep their defaults.
+def artifact_of(kind: type[Kind], values: Mapping[str, str]) -> Kind:
+    """Return the artifact of a `kind` that wildcards name; missing fields keep their defaults.
 
     Raises:
         KeyError: A field without a default is missing.

@@ -13,7 +13,7 @@ from typing import Literal
 from pipeline.cluster.queue import WAITING, QueuedJob
 from pipeline.cluster.state import newest_checkpoint, read_submission
 from pipeline.config import RunSpec, load_run, sibling_runs
-from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, RunId, Trained
+from pipeline.core.artifacts import Artifact, DatasetArtifact, RunArtifact, RunId, Trained
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import tail
 from pipeline.core.layout import COST_FILE, DONE_FILE, LOCK_FILE, PROGRESS_FILE, RUN_FILE
@@ -110,10 +110,10 @@ class Runs:
     def why_not(self, run: RunId, step: int, driven: bool) -> str:
         """Return what a run with `step` steps done waits for: an input or, if `driven` by Snakemake, its turn."""
         missing = [
-            product for product in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(product).exists()
+            artifact for artifact in flatten(self.graph.inputs(Trained(run))) if not self.layout.path(artifact).exists()
         ]
         if missing:
-            return f"needs {describe_product(missing[0])}"
+            return f"needs {describe_artifact(missing[0])}"
         if driven:
             return "its turn"
         if step:
@@ -156,11 +156,11 @@ def remedy_of(failed: Failed) -> str:
     return f"fix it, then run the same command; see {failed.log}"
 
 
-def describe_product(product: Product) -> str:
-    """Describe a missing product."""
-    if isinstance(product, DatasetArtifact):
-        return f"the corpus {product.dataset}"
-    return f"{product.run.folder} first" if isinstance(product, RunArtifact) else str(product)
+def describe_artifact(artifact: Artifact) -> str:
+    """Describe a missing artifact."""
+    if isinstance(artifact, DatasetArtifact):
+        return f"the corpus {artifact.dataset}"
+    return f"{artifact.run.folder} first" if isinstance(artifact, RunArtifact) else str(artifact)
 
 
 def read_progress(folder: Path) -> RunProgress | None:

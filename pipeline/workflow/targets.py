@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from pipeline.core.artifacts import Product, Report, Table
+from pipeline.core.artifacts import Artifact, Report, Table
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import unknown
@@ -16,7 +16,7 @@ from pipeline.papers.config_file import Config, require_work
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
 
-AnyProduct = TypeVar("AnyProduct", bound=Product)
+AnyArtifact = TypeVar("AnyArtifact", bound=Artifact)
 
 PLANS = {"plan", "cost"}
 """Files about all papers of a scale; rules of these names always rewrite them."""
@@ -217,7 +217,7 @@ def reports_asked_for(graph: Graph, target: str) -> list[Report]:
     otherwise = (
         f"neither a paper, nor `all`, nor a result; if a rule makes it, `{snakemake_command(project, target)}` does"
     )
-    return reports_of_paper(graph, target) or products_in_file(project, target, every, otherwise)
+    return reports_of_paper(graph, target) or artifacts_in_file(project, target, every, otherwise)
 
 
 def reports_of_paper(graph: Graph, name: str) -> list[Report] | None:
@@ -237,17 +237,19 @@ def reports_of_paper(graph: Graph, name: str) -> list[Report] | None:
     return found or None
 
 
-def products_in_file(project: Project, name: str, products: Iterable[AnyProduct], otherwise: str) -> list[AnyProduct]:
-    """Return those of some products that lie in a file, whatever its ending.
+def artifacts_in_file(
+    project: Project, name: str, artifacts: Iterable[AnyArtifact], otherwise: str
+) -> list[AnyArtifact]:
+    """Return those of some artifacts that lie in a file, whatever its ending.
 
     Args:
         project: The project.
         name: The file.
-        products: Products to choose from.
+        artifacts: Artifacts to choose from.
         otherwise: The message for a file that resembles none of them.
 
     Returns:
-        The products; at least one.
+        The artifacts; at least one.
 
     Raises:
         UserError: None of them is there. The message suggests what may have been meant.
@@ -257,9 +259,9 @@ def products_in_file(project: Project, name: str, products: Iterable[AnyProduct]
         path = project.layout.results / project.config.paper / path.name
     layout, named_path = project.layout, Path(name)
     if found := [
-        product
-        for product in products
-        if layout.path(product).with_suffix("") == path or layout.target(product) == named_path
+        artifact
+        for artifact in artifacts
+        if layout.path(artifact).with_suffix("") == path or layout.target(artifact) == named_path
     ]:
         return found
     fault = unknown_target(project, name, ["all", *project.papers])

@@ -2,7 +2,7 @@
 
 Snakemake reruns a job when an input is newer than an output. `cp -r` gives every file a new time, so a copied work
 folder would be rebuilt although nothing changed. The note of a file (pipeline/core/digests.py) holds its original time.
-An input that is newer than its product but has the recorded content gets that time back. This runs when the Snakefile
+An input that is newer than its artifact but has the recorded content gets that time back. This runs when the Snakefile
 is read. Files are only hashed if an input is newer than an output.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from pipeline.core.artifacts import Encoded, Prepared, Product, Report, manifest_of
+from pipeline.core.artifacts import Artifact, Encoded, Prepared, Report, manifest_of
 from pipeline.core.digests import DamagedNoteError, noted_files, read_note
 from pipeline.core.errors import count_of
 from pipeline.core.layout import RESULTS, SITE
@@ -24,31 +24,31 @@ log = logging.getLogger(__name__)
 
 
 def restore_times(project: Project) -> None:
-    """Restore the times of unchanged inputs that are newer than their products.
+    """Restore the times of unchanged inputs that are newer than their artifacts.
 
-    The last products come first, so each has its final time when it is compared with its inputs. Products that share a
-    manifest may still lower its time, so passes repeat until nothing changes.
+    The last artifacts come first, so each has its final time when it is compared with its inputs. Artifacts that share
+    a manifest may still lower its time, so passes repeat until nothing changes.
     """
     if not Path(project.config.work).is_dir():
         return
     graph = Graph(project)
-    products = graph.closure(graph.readable(project.papers))
+    artifacts = graph.closure(graph.readable(project.papers))
     noted_beside.cache_clear()
-    restored = sum(restore_report(graph, product) for product in products if isinstance(product, Report))
-    while found := sum(restore_inputs(graph, product) for product in reversed(products)):
+    restored = sum(restore_report(graph, artifact) for artifact in artifacts if isinstance(artifact, Report))
+    while found := sum(restore_inputs(graph, artifact) for artifact in reversed(artifacts)):
         restored += found
     if restored:
         log.info("restored the times of %s", count_of(restored, "copied file"))
 
 
-def restore_inputs(graph: Graph, product: Product) -> int:
-    """Compare the inputs of a product with the product.
+def restore_inputs(graph: Graph, artifact: Artifact) -> int:
+    """Compare the inputs of an artifact with the artifact.
 
     Returns:
         The number of inputs whose time was restored.
     """
-    made_ns = oldest(output_files(graph, product))
-    inputs = (path for source in flatten(graph.inputs(product)) for path in output_files(graph, source))
+    made_ns = oldest(output_files(graph, artifact))
+    inputs = (path for source in flatten(graph.inputs(artifact)) for path in output_files(graph, source))
     return sum(restore(path, made_ns) for path in inputs)
 
 
@@ -66,8 +66,8 @@ def restore_report(graph: Graph, report: Report) -> int:
     )
 
 
-def output_files(graph: Graph, product: Product) -> list[Path]:
-    """Return the file that stands for a product, and files of the same name that its job also writes.
+def output_files(graph: Graph, artifact: Artifact) -> list[Path]:
+    """Return the file that stands for an artifact, and files of the same name that its job also writes.
 
     Outputs and scores of a decoding are declared by their manifest alone. The job that encodes speech also writes its
     report of preparation.
@@ -75,12 +75,12 @@ def output_files(graph: Graph, product: Product) -> list[Path]:
     Returns:
         The paths, which need not exist.
     """
-    mark = graph.project.layout.target(product)
-    if manifest_of(product) is not product:
+    mark = graph.project.layout.target(artifact)
+    if manifest_of(artifact) is not artifact:
         return [mark]
     beside = [path for path in noted_beside(mark.parent) if path.name.startswith(f"{mark.stem}.")]
-    if isinstance(product, Encoded) and Prepared(product.dataset) not in flatten(graph.inputs(product)):
-        beside.append(graph.project.layout.path(Prepared(product.dataset)))
+    if isinstance(artifact, Encoded) and Prepared(artifact.dataset) not in flatten(graph.inputs(artifact)):
+        beside.append(graph.project.layout.path(Prepared(artifact.dataset)))
     return list(dict.fromkeys([mark, *beside]))
 
 
@@ -104,7 +104,7 @@ def modified_ns(path: Path) -> int | None:
 
 
 def restore(path: Path, made_ns: int | None) -> bool:
-    """Restore a `path` newer than its product (`made_ns`) with its recorded content; return whether it was."""
+    """Restore a `path` newer than its artifact (`made_ns`) with its recorded content; return whether it was."""
     now_ns = modified_ns(path)
     if made_ns is None or now_ns is None or now_ns <= made_ns:
         return False

@@ -15,7 +15,7 @@ from random import Random
 
 from filelock import lock_descriptor
 
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from qa.campaign import faults
@@ -63,7 +63,7 @@ def small_disk(folder: Path):
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def reports_of(root: Path, papers: list[str]) -> tuple[Product, ...]:
+def reports_of(root: Path, papers: list[str]) -> tuple[Artifact, ...]:
     return tuple(Graph(load_project(root, SETTINGS)).reports(papers))
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.cluster.state import newest_checkpoint, read_starts, read_submission
-from pipeline.core.artifacts import Product, Raw, RunArtifact, RunId
+from pipeline.core.artifacts import Artifact, Raw, RunArtifact, RunId
 from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
@@ -42,16 +42,16 @@ class Campaign:
         lives: How the driver ended each time: its exit status, or the signal that killed it.
     """
 
-    def __init__(self, root: Path, targets: tuple[Product, ...] = (), programs: Path = PROGRAMS):
+    def __init__(self, root: Path, targets: tuple[Artifact, ...] = (), programs: Path = PROGRAMS):
         self.root = root
         project = load_project(root, SETTINGS)
         self.graph = graph = Graph(project)
-        self.products = targets or tuple(graph.reports(project.reproduced))
-        self.reports = [str(project.layout.path(product)) for product in self.products]
+        self.artifacts = targets or tuple(graph.reports(project.reproduced))
+        self.reports = [str(project.layout.path(artifact)) for artifact in self.artifacts]
         self.targets = self.reports if targets else ["all"]
-        self.raw = [str(project.layout.path(made)) for made in graph.closure(self.products) if isinstance(made, Raw)]
+        self.raw = [str(project.layout.path(made)) for made in graph.closure(self.artifacts) if isinstance(made, Raw)]
         self.python = programs / "python"
-        self.runs = {run: root / project.layout.run(run) for run in runs_in(graph.closure(self.products))}
+        self.runs = {run: root / project.layout.run(run) for run in runs_in(graph.closure(self.artifacts))}
         self.broken: RunId | None = None
         self.killed: Counter[RunId] = Counter()
         self.lives: list[int] = []
@@ -67,8 +67,8 @@ class Campaign:
 
     def alone(self) -> list[RunId]:
         """Return the runs that no other run or decoding depends on."""
-        made = [product for product in self.graph.closure(self.products) if isinstance(product, RunArtifact)]
-        taken = {run for product in made for run in runs_in(self.graph.closure([product])) if run != product.run}
+        made = [artifact for artifact in self.graph.closure(self.artifacts) if isinstance(artifact, RunArtifact)]
+        taken = {run for artifact in made for run in runs_in(self.graph.closure([artifact])) if run != artifact.run}
         return sorted(self.runs.keys() - taken, key=lambda run: run.folder)
 
     def let_fail(self, run: RunId) -> None:

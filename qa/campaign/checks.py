@@ -50,14 +50,14 @@ def differing(struck: Campaign, calm: Path) -> Iterator[str]:
     """Yield reports, weights and outputs that differ from an undisturbed campaign, without those of the failed run."""
     project = load_project(struck.root, SETTINGS)
     graph = Graph(project)
-    for product in struck.products:
-        path = project.layout.path(product)
-        if isinstance(product, LayerTable):  # times
+    for artifact in struck.artifacts:
+        path = project.layout.path(artifact)
+        if isinstance(artifact, LayerTable):  # times
             continue
-        touched = struck.broken in runs_in(graph.closure([product]))
+        touched = struck.broken in runs_in(graph.closure([artifact]))
         if path.suffix == ".csv":
             pairs = zip(read_rows(struck.root / path), read_rows(calm / path), strict=True)
-            timed = claims_of_time(project, product.paper) if isinstance(product, Claims) else set()
+            timed = claims_of_time(project, artifact.paper) if isinstance(artifact, Claims) else set()
             unlike = [ours for ours, theirs in pairs if ours != theirs and ours.get("claim") not in timed]
             for row in unlike:
                 if not (touched and (is_of(row, struck.broken) or path.stem == "claims")):

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from pipeline.core.provenance import ROOT
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
@@ -35,15 +35,15 @@ NODE_MB, NODES, GPUS_OF_NODE = 32000, 2, 4  # of tests/cluster/slurm.sh
 LEAST_S = 8.0  # so that something can befall the shortest training
 
 
-def make_project(folder: Path, served: Path, address: str, targets: tuple[Product, ...] = ()) -> Path:
+def make_project(folder: Path, served: Path, address: str, targets: tuple[Artifact, ...] = ()) -> Path:
     """Copy the project to `folder`, with archives in `served` that are downloaded from `address`.
 
     There are archives for `targets` alone, for all reports if there are none.
     """
     project = load_project(ROOT, SETTINGS)
     graph = Graph(project)
-    products = graph.closure(targets or graph.reports(project.reproduced))
-    needed = [project.dataset_records[name] for name in datasets_in(products)]
+    artifacts = graph.closure(targets or graph.reports(project.reproduced))
+    needed = [project.dataset_records[name] for name in datasets_in(artifacts)]
     digests = write_archives(needed, served)
     folder.mkdir(parents=True)
     for name in (*COPIED, "pipeline", "reprise", "profiles", "slurm"):

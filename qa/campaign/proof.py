@@ -9,7 +9,7 @@ from random import Random
 from subprocess import run
 
 from pipeline.cluster.state import read_starts
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from pipeline.core.provenance import ROOT
 from qa.campaign.campaign import Campaign, Watch
 from qa.campaign.checks import contradictions, differing, steps_done_twice, too_often
@@ -33,7 +33,7 @@ class Proof:
 
 
 def fetched_projects(
-    folder: Path, seconds: Callable[[str], float], targets: tuple[Product, ...] = ()
+    folder: Path, seconds: Callable[[str], float], targets: tuple[Artifact, ...] = ()
 ) -> tuple[Path, Path]:
     """Make two projects (calm, struck) with all data fetched. From then on there is no server, and none may be needed.
 
@@ -67,7 +67,7 @@ def nodes_that_reach_servers_here(folder: Path) -> list[str]:
         return [node for node, done in said.items() if done.stdout != "asked\n"]
 
 
-def undisturbed(calm: Path, targets: tuple[Product, ...]) -> Path:
+def undisturbed(calm: Path, targets: tuple[Artifact, ...]) -> Path:
     """Run the undisturbed campaign, and return its folder.
 
     Raises:
@@ -82,7 +82,7 @@ def undisturbed(calm: Path, targets: tuple[Product, ...]) -> Path:
 def prove(
     struck: Path,
     calm: Callable[[], Path],
-    targets: tuple[Product, ...],
+    targets: tuple[Artifact, ...],
     faults: Sequence[Fault],
     looks: int,
     seed: int,

@@ -13,7 +13,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from qa.chaos.cases import FAILURES, IN_VAIN, LOST, NOT_MET, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
 from qa.chaos.injection import Injector
 from qa.chaos.server import Server
@@ -53,7 +53,7 @@ def path_without_git(folder: Path) -> str:
 
 
 def run(
-    folder: Path, seed: int, numbers, seconds: float, targets: tuple[Product, ...] = TARGETS
+    folder: Path, seed: int, numbers, seconds: float, targets: tuple[Artifact, ...] = TARGETS
 ) -> list[tuple[Case, End]]:
     """Run the cases of some numbers until the time is over, and print each that fails."""
     injector = Injector(folder)

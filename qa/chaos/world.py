@@ -15,13 +15,13 @@ from typing import Any
 import yaml
 
 from pipeline.core.artifacts import (
+    Artifact,
     Claims,
     ExampleTable,
     Figure,
     Gates,
     LayerTable,
     ModelSizes,
-    Product,
     RunId,
     Score,
     Table,
@@ -41,13 +41,13 @@ SCALE = "smoke"
 ENGLISH_GERMAN = RunId("weighted", "C", "grammar-smoke-en-de", 1)
 CHINESE_ENGLISH = RunId("multichannel", "RNN-EMB", "grammar-smoke-zh-en", 1)
 SPEECH = RunId("coldfusion", "ctc", "grammar-smoke-speech-source", 1)
-TEXT: tuple[Product, ...] = (
+TEXT: tuple[Artifact, ...] = (
     Gates(CHINESE_ENGLISH),
     Score(CHINESE_ENGLISH, "phenomena", "beam10", "test"),
     Score(ENGLISH_GERMAN, "scores", "final", "dev"),
     ModelSizes("weighted"),
 )
-TARGETS: tuple[Product, ...] = (
+TARGETS: tuple[Artifact, ...] = (
     *TEXT,
     Claims("toy"),
     Table("toy", "table1"),
@@ -153,7 +153,7 @@ def sizes_of(record: dict[str, Any]) -> list[dict[str, int]]:
     return [sizes for sizes in found if isinstance(sizes, dict)]
 
 
-def commands(folder: Path, targets: tuple[Product, ...]) -> list[list[str]]:
+def commands(folder: Path, targets: tuple[Artifact, ...]) -> list[list[str]]:
     """Return the commands that Snakemake would run for `targets`, by stage in the order of STAGES."""
     layout = load_project(folder, {"scale": SCALE}).layout
     paths = list(dict.fromkeys(str(layout.target(target)) for target in targets))
@@ -173,14 +173,14 @@ def is_argument(word: str) -> bool:
 class World:
     """The undisturbed world in `folder`, and copies of it before each step."""
 
-    def __init__(self, folder: Path, injector: Injector, server: Server, targets: tuple[Product, ...] = TARGETS):
+    def __init__(self, folder: Path, injector: Injector, server: Server, targets: tuple[Artifact, ...] = TARGETS):
         self.folder, self.injector, self.server = folder, injector, server
         self.template, self.golden = folder / "template", folder / "golden"
         self.kept = folder / "steps.pickle"
         self.steps: list[Step] = pickle.loads(self.kept.read_bytes()) if self.kept.exists() else []
         self.waiting = [] if self.steps else self.commands(targets)
 
-    def commands(self, targets: tuple[Product, ...]) -> list[list[str]]:
+    def commands(self, targets: tuple[Artifact, ...]) -> list[list[str]]:
         """Make the project and return its commands."""
         self.template.mkdir()
         copy_project(self.template)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pipeline.core.artifacts import Averaged, Encoded, Product, Raw, RunArtifact, RunId, Spoken
+from pipeline.core.artifacts import Artifact, Averaged, Encoded, Raw, RunArtifact, RunId, Spoken
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file
 from pipeline.core.disk import format_bytes
@@ -117,36 +117,36 @@ def unneeded(graph: Graph) -> Iterator[Unneeded]:
     """Yield the files that finished work of the configured scale no longer needs."""
     project = graph.project
     work = LiveWork(project.layout.work)
-    products, on_request = graph.closure(graph.reports(project.papers)), graph.closure(graph.on_request)
-    for run, needed in products_by_run(products, on_request).items():
+    artifacts, on_request = graph.closure(graph.reports(project.papers)), graph.closure(graph.on_request)
+    for run, needed in artifacts_by_run(artifacts, on_request).items():
         folder = project.layout.run(run)
-        yield from old_checkpoints(folder, [project.layout.path(product) for product in needed], work)
+        yield from old_checkpoints(folder, [project.layout.path(artifact) for artifact in needed], work)
     yield from old_runs(project, work)
     for name in project.datasets:
         yield from old_corpora(project.layout.corpus(name), work)
         yield from training_text(project, name)
         yield from audio(project, name)
-    yield from old_downloads(project, datasets_in(products))
+    yield from old_downloads(project, datasets_in(artifacts))
 
 
-def products_by_run(products: Iterable[Product], on_request: Iterable[Product]) -> dict[RunId, list[RunArtifact]]:
-    """Return the products that each run must have before its checkpoints may go.
+def artifacts_by_run(artifacts: Iterable[Artifact], on_request: Iterable[Artifact]) -> dict[RunId, list[RunArtifact]]:
+    """Return the artifacts that each run must have before its checkpoints may go.
 
     A table on request may never be made. Of a run that other reports read, it needs the averaged weights alone, which
     nothing but checkpoints can restore.
 
     Args:
-        products: Products of the usual reports.
-        on_request: Products of the tables on request.
+        artifacts: Artifacts of the usual reports.
+        on_request: Artifacts of the tables on request.
     """
     found = defaultdict[RunId, list[RunArtifact]](list)
-    for product in products:
-        if isinstance(product, RunArtifact):
-            found[product.run].append(product)
+    for artifact in artifacts:
+        if isinstance(artifact, RunArtifact):
+            found[artifact.run].append(artifact)
     usual = set(found)
-    for product in on_request:
-        if isinstance(product, RunArtifact) and (product.run not in usual or isinstance(product, Averaged)):
-            found[product.run].append(product)
+    for artifact in on_request:
+        if isinstance(artifact, RunArtifact) and (artifact.run not in usual or isinstance(artifact, Averaged)):
+            found[artifact.run].append(artifact)
     return found
 
 
@@ -156,9 +156,9 @@ def reports_by_folder(graph: Graph) -> dict[Path, list[str]]:
     found: dict[Path, list[str]] = {}
     for report in [*graph.reports(graph.project.papers), *graph.on_request]:
         name = str(layout.path(report).relative_to(layout.results))
-        products = graph.closure([report])
-        folders = [layout.run(product.run) for product in products if isinstance(product, RunArtifact)]
-        folders += [layout.corpus(dataset) for dataset in datasets_in(products)]
+        artifacts = graph.closure([report])
+        folders = [layout.run(artifact.run) for artifact in artifacts if isinstance(artifact, RunArtifact)]
+        folders += [layout.corpus(dataset) for dataset in datasets_in(artifacts)]
         for folder in dict.fromkeys(folders):
             found.setdefault(folder, []).append(name)
     return found
@@ -239,9 +239,9 @@ def audio(project: Project, name: str) -> Iterator[Unneeded]:
         yield Unneeded("audio", folder, (*existing(project, Raw(name), Spoken(name)), *files))
 
 
-def existing(project: Project, *products: Product) -> list[Path]:
-    """Return the files of products that exist."""
-    return [path for path in map(project.layout.path, products) if path.exists()]
+def existing(project: Project, *artifacts: Artifact) -> list[Path]:
+    """Return the files of artifacts that exist."""
+    return [path for path in map(project.layout.path, artifacts) if path.exists()]
 
 
 def old_downloads(project: Project, read: Iterable[str]) -> Iterator[Unneeded]:

@@ -15,7 +15,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from pipeline.core.artifacts import Calibration, Product, RunId, Trained
+from pipeline.core.artifacts import Artifact, Calibration, RunId, Trained
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.json_csv import finite
 from pipeline.core.schema import require_known
@@ -172,7 +172,7 @@ def print_plain(content: RenderableType) -> None:
     print("\n".join(line.rstrip() for line in printed.get().splitlines()), flush=True)
 
 
-def runs_to_request(project: Project, requested: Iterable[Product], campaign: Campaign) -> list[str]:
+def runs_to_request(project: Project, requested: Iterable[Artifact], campaign: Campaign) -> list[str]:
     """List lost trainings that Snakemake rebuilds only if they are named.
 
     Snakemake does not look at the inputs of reports that exist.
@@ -180,7 +180,7 @@ def runs_to_request(project: Project, requested: Iterable[Product], campaign: Ca
     Returns:
         The target files of the trainings; none if a report is missing.
     """
-    if not all(is_made(project.layout.path(product)) for product in requested):
+    if not all(is_made(project.layout.path(artifact)) for artifact in requested):
         return []
     return [str(project.layout.path(Trained(state.run))) for state in campaign.of_state("not run")]
 

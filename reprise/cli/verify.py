@@ -11,7 +11,7 @@ from os.path import exists
 from pathlib import Path
 from typing import Annotated
 
-from pipeline.core.artifacts import DatasetArtifact, Product, RunArtifact, Trained
+from pipeline.core.artifacts import Artifact, DatasetArtifact, RunArtifact, Trained
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import write_note
 from pipeline.core.disk import format_bytes
@@ -25,9 +25,9 @@ from pipeline.workflow.drivers import liveness_reason, read_drivers
 from pipeline.workflow.file_checks import FileCheck
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.live_work import LiveWork
-from pipeline.workflow.targets import config_options, products_in_file, reports_of_paper
+from pipeline.workflow.targets import artifacts_in_file, config_options, reports_of_paper
+from reprise.artifact_checks import Finding, Inspection, is_needed
 from reprise.find_runs import unchecked_scales
-from reprise.product_checks import Finding, Inspection, is_needed
 from reprise.training_files import can_restore_record, restore_record
 
 log = logging.getLogger(__name__)
@@ -114,27 +114,27 @@ def verify_project(project: Project, targets: list[str], repair: bool) -> None:
     log.info("scale %s: %s", project.config.scale, now)
 
 
-def resolve(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
+def resolve(graph: Graph, names: list[str]) -> tuple[list[Artifact], list[Artifact]]:
     """Resolve targets.
 
     Args:
-        graph: The graph of all products.
+        graph: The graph of all artifacts.
         names: Papers, `all`, or files.
 
     Returns:
-        The products of named files, which must exist, and the reports of papers.
+        The artifacts of named files, which must exist, and the reports of papers.
 
     Raises:
         UserError: A name is neither a paper nor a file that is made at this scale.
     """
     every = graph.closure(graph.readable(graph.project.papers))
-    otherwise = f"no product of the papers has this file at scale {graph.project.config.scale}"
-    files, of_papers = list[Product](), list[Product]()
+    otherwise = f"no artifact of the papers has this file at scale {graph.project.config.scale}"
+    files, of_papers = list[Artifact](), list[Artifact]()
     for name in names:
         if reports := reports_of_paper(graph, name):
             of_papers += reports
         else:
-            files += products_in_file(graph.project, name, every, otherwise)
+            files += artifacts_in_file(graph.project, name, every, otherwise)
     return files, of_papers
 
 
@@ -142,19 +142,21 @@ def final_missing_files(graph: Graph, findings: Iterable[Finding]) -> list[Path]
     """Return the missing files that no other missing file depends on: rebuilding them rebuilds all."""
     target = graph.project.layout.target
     bad = (
-        finding.product
+        finding.artifact
         for finding in findings
         if finding.stale or any(check.state != "good" for check in finding.checks)
     )
-    lost = {product: target(product) for product in bad if not target(product).exists()}
-    inputs = ((own, target(source)) for product, own in lost.items() for source in flatten(graph.inputs(product)))
+    lost = {artifact: target(artifact) for artifact in bad if not target(artifact).exists()}
+    inputs = ((own, target(source)) for artifact, own in lost.items() for source in flatten(graph.inputs(artifact)))
     made_of = {needed for own, needed in inputs if needed != own}
     return list(dict.fromkeys(path for path in lost.values() if path not in made_of))
 
 
 def unchecked_runs(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a line on the runs of the scale that no report reads, if there are any."""
-    read = {project.layout.run(finding.product.run) for finding in findings if isinstance(finding.product, RunArtifact)}
+    read = {
+        project.layout.run(finding.artifact.run) for finding in findings if isinstance(finding.artifact, RunArtifact)
+    }
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
         yield f"runs that no report reads were not checked: {len(beside)}, such as {beside[0]}"
 
@@ -197,15 +199,15 @@ class Repairs:
 
         Args:
             project: The project at its scale.
-            finding: Checks of one product.
+            finding: Checks of one artifact.
 
         Returns:
             Whether it was restored.
         """
-        if not isinstance(finding.product, Trained) or finding.lacks_input:
+        if not isinstance(finding.artifact, Trained) or finding.lacks_input:
             return False
         bad = {check.path for check in finding.checks if check.state != "good" and is_needed(check.path)}
-        folder = project.layout.run(finding.product.run)
+        folder = project.layout.run(finding.artifact.run)
         if not can_restore_record(folder, bad):
             return False
         if aside := restore_record(folder):
@@ -227,16 +229,16 @@ def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, 
     for finding in findings:
         for check in finding.checks:
             if check.state == "good":
-                places[folder_of(project, finding.product, check.path)][check.path] = check.bytes
+                places[folder_of(project, finding.artifact, check.path)][check.path] = check.bytes
     return [
         (str(place), "good", format_bytes(sum(files.values())), f"{count_of(len(files), 'file')}, nothing to do")
         for place, files in sorted(places.items())
     ]
 
 
-def folder_of(project: Project, product: Product, path: Path) -> Path:
+def folder_of(project: Project, artifact: Artifact, path: Path) -> Path:
     """Return the corpus, run or other folder of a file."""
-    match product:
+    match artifact:
         case DatasetArtifact(dataset):
             corpus = project.layout.corpus(dataset)
             return corpus if corpus in path.parents else path.parent

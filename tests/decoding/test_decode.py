@@ -58,7 +58,7 @@ def test_outputs_are_those_of_separate_steps(run, tmp_path):
     assert main(["translate", *words]) == 0
     assert (run / TRANSLATION["file"]).read_text() == out.read_text()
     listed = Manifest.read(run / "final/outputs.json").entries
-    assert set(listed) == {product["file"] for product in (AVERAGED, MAP, TRANSLATION)}
+    assert set(listed) == {artifact["file"] for artifact in (AVERAGED, MAP, TRANSLATION)}
     parts = {f"translations/final/test.{end}" for end in ("tok", "txt", "json")}
     assert set(listed[TRANSLATION["file"]].files) == parts
 

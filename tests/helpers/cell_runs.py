@@ -24,11 +24,11 @@ def cell_runs(project: Project, paper: str, table: str) -> list[CellRun]:
     found: list[CellRun] = []
     for index, row in enumerate(project.printed[paper][table]):
         for name, cell in project.table(paper, table).cells.items():
-            for product in cell.needs(PaperView(project, paper), row):
-                if isinstance(product, Trained):
-                    found.append(CellRun(index, name, product.run, []))
-                elif isinstance(product, Score) and product.decoding not in found[-1].decodings:
-                    found[-1].decodings.append(product.decoding)
+            for artifact in cell.needs(PaperView(project, paper), row):
+                if isinstance(artifact, Trained):
+                    found.append(CellRun(index, name, artifact.run, []))
+                elif isinstance(artifact, Score) and artifact.decoding not in found[-1].decodings:
+                    found[-1].decodings.append(artifact.decoding)
     return found
 
 

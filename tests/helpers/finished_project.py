@@ -1,4 +1,4 @@
-"""Projects at scale smoke in which the products that a test asks for are made."""
+"""Projects at scale smoke in which the artifacts that a test asks for are made."""
 
 import functools
 import tempfile
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from copied_project import call, copy_project, require, shrink
 
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from pipeline.core.layout import Layout
 from pipeline.papers.project import load_project
 
@@ -20,18 +20,18 @@ def shrunk_layout() -> Layout:
         return load_project(shrink(copy_project(Path(folder))), {"scale": "smoke"}).layout
 
 
-def finished_project(factory: pytest.TempPathFactory, products: Iterable[Product], is_shrunk: bool = True) -> Path:
-    """Return a project in which `products` are made. The test may change it.
+def finished_project(factory: pytest.TempPathFactory, artifacts: Iterable[Artifact], is_shrunk: bool = True) -> Path:
+    """Return a project in which `artifacts` are made. The test may change it.
 
     Args:
         factory: Pytest's.
-        products: Files to make.
+        artifacts: Files to make.
         is_shrunk: Whether few steps are enough; a recogniser then outputs the same text for any audio.
     """
     folder = factory.mktemp("finished") / "project"
     folder.mkdir()
     (shrink if is_shrunk else Path)(copy_project(folder))
     layout = load_project(folder, {"scale": "smoke"}).layout
-    targets = [str(layout.target(product)) for product in products]
+    targets = [str(layout.target(artifact)) for artifact in artifacts]
     require(call(folder, "snakemake", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
     return folder

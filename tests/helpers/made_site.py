@@ -83,11 +83,11 @@ def make_translations(project: Project, marker: str) -> None:
     for system, share in (("attention/C1", 0.5), ("C", 0.1)):
         run = project.runs_of("weighted", system, "wmt14-en-de")[0]
         train(project, run, marker, 2 + share)
-        product = Translation(run, "final", "dev")
+        artifact = Translation(run, "final", "dev")
         lines = spoilt(references, share)
-        write_lines(project.layout.path(product), lines)
-        write_lines(project.layout.text(product), lines)
-        decoded(lines=len(lines)).write(project.layout.path(product).with_suffix(".json"))
+        write_lines(project.layout.path(artifact), lines)
+        write_lines(project.layout.text(artifact), lines)
+        decoded(lines=len(lines)).write(project.layout.path(artifact).with_suffix(".json"))
         texts = Texts(lines, [references])
         for decoding in ("final", "uniform") if system == "C" else ("final",):
             write_scored(project, Score(run, "scores", decoding, "dev"), Translations(texts, texts), len(lines))

@@ -30,7 +30,7 @@ def profile() -> dict:
 
 
 class Placeholders(dict[str, str]):
-    """A mapping that has `{name}` for every name, with which a product's path is the pattern of a rule."""
+    """A mapping that has `{name}` for every name, with which an artifact's path is the pattern of a rule."""
 
     def __missing__(self, name: str) -> str:
         return f"{{{name}}}"

@@ -30,14 +30,14 @@ CELL = dedent('''
 
     from pipeline.analysis.cells.cell import CellContext, Row, RunCell
     from pipeline.analysis.view import PaperView
-    from pipeline.core.artifacts import Product, Trained
+    from pipeline.core.artifacts import Artifact, Trained
 
 
     class LettersCell(RunCell):
         kind: Literal["letters"]
         times: int
 
-        def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+        def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
             yield from map(Trained, self.runs(view, row))
 
         def fill(self, context: CellContext) -> dict[str, str]:
@@ -79,14 +79,14 @@ FIGURE = dedent('''
 
     from pipeline.analysis.figures.figure import Drawing, Figure, new_figure
     from pipeline.analysis.view import PaperView
-    from pipeline.core.artifacts import Product
+    from pipeline.core.artifacts import Artifact
 
 
     class Line(Figure):
         kind: Literal["line"]
         system: str
 
-        def needs(self, view: PaperView) -> Iterator[Product]:
+        def needs(self, view: PaperView) -> Iterator[Artifact]:
             yield from view.trained([self.system], self.dataset)
 
         def draw(self, view: PaperView) -> Drawing:

@@ -88,7 +88,7 @@ def test_tiny_transformer_learning_rate_peaks_at_step_2000(small):
 
 
 def test_reports_of_user_data_are_made_on_request_only(small):
-    made = {product.table for product in Graph(small).reports(["anchors"]) if isinstance(product, Table)}
+    made = {artifact.table for artifact in Graph(small).reports(["anchors"]) if isinstance(artifact, Table)}
     assert made == {"multi30k", "an4", "digits", "craft"}
     for name in ("an4-official", "an4-folds", "german", "french", "czech"):
         assert unknown_target(small, f"results/small/anchors/{name}.csv", ()) is None

@@ -25,7 +25,7 @@ from pipeline.core.artifacts import (
     Tuned,
     Vocabulary,
 )
-from pipeline.papers.reports import example_products
+from pipeline.papers.reports import example_artifacts
 from pipeline.workflow.graph import Graph
 
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -45,15 +45,15 @@ def test_the_graph_has_the_files_of_snakemakes_own(scale, tmp_path):
     project = real_project({"scale": scale, "work": str(tmp_path), "licensed": {}, "seeds": 2})
     graph = Graph(project)
     papers = [paper for paper in PAPERS if paper != "anchors" or scale == "small"]
-    made = {str(project.layout.target(product)) for product in graph.closure(graph.reports(papers))}
+    made = {str(project.layout.target(artifact)) for artifact in graph.closure(graph.reports(papers))}
     files = outputs(tmp_path, scale, papers) - {"output_file"}
-    assert made <= files, "a product that no job makes"
+    assert made <= files, "an artifact that no job makes"
     beside = {file for file in files - made if not beside_one_of(file, made)}
     assert not beside, "a file of a job that the graph knows nothing of"
 
 
 def beside_one_of(file, made):
-    """Twins of products, which the same job writes: Markdown, pictures, text, the record of a vocabulary, trees."""
+    """Twins of artifacts, which the same job writes: Markdown, pictures, text, the record of a vocabulary, trees."""
     path = Path(file)
     if path.parts[-3] == "parses":
         split = path.name.removesuffix(".trees").removesuffix(".aligned")
@@ -63,14 +63,14 @@ def beside_one_of(file, made):
     return any(str(path.with_suffix(suffix)) in made for suffix in (".csv", ".svg", ".tok", ".model"))
 
 
-def test_products_stand_behind_what_they_are_made_from():
+def test_artifacts_stand_behind_what_they_are_made_from():
     project = real_project({"scale": "smoke", "seeds": 1})
     graph = Graph(project)
-    order = {product: number for number, product in enumerate(graph.closure(graph.reports(["coldfusion"])))}
-    for product in order:
-        for value in graph.inputs(product).values():
+    order = {artifact: number for number, artifact in enumerate(graph.closure(graph.reports(["coldfusion"])))}
+    for artifact in order:
+        for value in graph.inputs(artifact).values():
             for needed in value if isinstance(value, list) else [value]:
-                assert order[needed] < order[product]
+                assert order[needed] < order[artifact]
 
 
 SEED = 7
@@ -155,7 +155,7 @@ def test_examples_need_the_outputs_of_each_of_their_runs(graph):
     expected = {Encoded(project.stand_in(entry.dataset))}
     expected |= {Translation(run, entry.decoding, split) for run in runs for split in entry.splits}
     expected |= {Score(run, "scores", entry.decoding, split) for run in runs for split in entry.splits}
-    assert runs and set(example_products(project, paper, table)) == expected
+    assert runs and set(example_artifacts(project, paper, table)) == expected
 
 
 def test_recipes_table_needs_no_additional_runs(tmp_path):
@@ -164,7 +164,7 @@ def test_recipes_table_needs_no_additional_runs(tmp_path):
     others = graph.closure(report for report in graph.reports(project.reproduced) if report != recipes)
     needed = set(graph.closure([recipes])) - {recipes}
     assert needed <= set(others)
-    scores = [product for product in needed if isinstance(product, Score)]
+    scores = [artifact for artifact in needed if isinstance(artifact, Score)]
     systems = (("base", "wmt14-en-de"), ("base", "wmt14-en-fr"), ("big", "wmt14-en-de"), ("big-enfr", "wmt14-en-fr"))
     expected = {(*system, decoding) for system in systems for decoding in ("averaged", "final")}
     assert {(score.run.system, score.run.dataset, score.decoding) for score in scores} == expected

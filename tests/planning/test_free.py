@@ -12,8 +12,8 @@ from pipeline.core.digests import sha256_file, write_note
 from pipeline.core.provenance import ROOT
 from pipeline.workflow.graph import Graph
 from reprise.__main__ import main
+from reprise.artifact_checks import Inspection
 from reprise.cli.free import unneeded
-from reprise.product_checks import Inspection
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 
@@ -29,9 +29,9 @@ def work(tmp_path):
 def finish(project, run):
     """Write all that is made of a run, and its checkpoints."""
     graph, folder = Graph(project), project.layout.run(run)
-    for product in graph.closure(graph.reports(project.papers)):
-        if isinstance(product, RunArtifact) and product.run == run:
-            touch(project.layout.path(product))
+    for artifact in graph.closure(graph.reports(project.papers)):
+        if isinstance(artifact, RunArtifact) and artifact.run == run:
+            touch(project.layout.path(artifact))
     for name in ("step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"):
         touch(folder / "checkpoints" / name, "weights")
     touch(folder / "model.safetensors", "final weights")
@@ -218,7 +218,8 @@ def test_checkpoints_that_only_claims_still_need_are_kept(work):
     claims = [Claims(paper) for paper in project.papers]
     reports = [report for report in graph.reports(project.papers) if report not in claims]
     shown, judged = (
-        {product for product in graph.closure(some) if isinstance(product, RunArtifact)} for some in (reports, claims)
+        {artifact for artifact in graph.closure(some) if isinstance(artifact, RunArtifact)}
+        for some in (reports, claims)
     )
     alone = min(judged - shown, key=str)
     finish(project, alone.run)
@@ -229,18 +230,18 @@ def test_checkpoints_that_only_claims_still_need_are_kept(work):
 
 
 def on_request(work):
-    """Return products of runs: of the usual reports, and of tables on request alone."""
+    """Return artifacts of runs: of the usual reports, and of tables on request alone."""
     graph = Graph(project_at(work, scale="small"))
     usual = set(graph.closure(graph.reports(graph.project.papers)))
     tables = {*graph.on_request}
     return [
-        {product for product in products if isinstance(product, RunArtifact)}
-        for products in (usual, {*graph.closure(tables)} - usual)
+        {artifact for artifact in artifacts if isinstance(artifact, RunArtifact)}
+        for artifacts in (usual, {*graph.closure(tables)} - usual)
     ]
 
 
 def test_checkpoints_that_a_table_on_request_averages_are_kept(tmp_path):
-    """Its other products need final or averaged weights, which stay."""
+    """Its other artifacts need final or averaged weights, which stay."""
     project, (usual, alone) = project_at(tmp_path, scale="small"), on_request(tmp_path)
     (averaged,) = (one for one in alone if isinstance(one, Averaged) and one.run in {other.run for other in usual})
     finish(project, averaged.run)
@@ -251,11 +252,11 @@ def test_checkpoints_that_a_table_on_request_averages_are_kept(tmp_path):
 
 def test_checkpoints_of_a_scored_run_on_request_may_go(tmp_path):
     project, (usual, alone) = project_at(tmp_path, scale="small"), on_request(tmp_path)
-    run = min({product.run for product in alone} - {product.run for product in usual}, key=str)
+    run = min({artifact.run for artifact in alone} - {artifact.run for artifact in usual}, key=str)
     finish(project, run)
-    products = sorted((product for product in alone if product.run == run), key=str)
-    for product in products:
+    artifacts = sorted((artifact for artifact in alone if artifact.run == run), key=str)
+    for artifact in artifacts:
         assert found(tmp_path, "checkpoints", "small") == []
-        if not isinstance(product, Trained):
-            touch(project.layout.path(product))
+        if not isinstance(artifact, Trained):
+            touch(project.layout.path(artifact))
     assert len(found(tmp_path, "checkpoints", "small")) == 3

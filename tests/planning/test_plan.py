@@ -64,22 +64,22 @@ def printed_size(tmp_path_factory):
     return Jobs(project_at(tmp_path_factory.mktemp("paper"), scale="paper"), ["attention"], None)
 
 
-def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
+def test_every_artifact_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     project = project_at(tmp_path)
     graph = Graph(project)
-    products = graph.closure(graph.reports(project.papers))
+    artifacts = graph.closure(graph.reports(project.papers))
     jobs = Counter(row["job"] for row in plan)
-    made = Counter(type(product) for product in products)
+    made = Counter(type(artifact) for artifact in artifacts)
     assert len({(row["job"], row["name"]) for row in plan}) == len(plan)
-    assert jobs["train"] == made[Trained] == len(runs_in(products))
+    assert jobs["train"] == made[Trained] == len(runs_in(artifacts))
     assert jobs["translate"] == made[Translation] + made[Transcript] + made[Parse]
     assert jobs["tune"] == made[Tuned] > 0 and jobs["average"] == made[Averaged]
-    read = [product for product in products if isinstance(product, Score) and product.measure == "perplexities"]
+    read = [artifact for artifact in artifacts if isinstance(artifact, Score) and artifact.measure == "perplexities"]
     where = Counter(f"{score.split}@{score.scored_on}" if score.scored_on else score.split for score in read)
     assert Counter(row["name"].split()[-1] for row in plan if row["job"] == "perplexity") == where
     assert any("@" in place for place in where) and len(where) > 1
     assert jobs["attention"] == made[AttentionMaps] + made[Alignments]
-    assert jobs["generate"] == jobs["encode"] + jobs["features"] == len(datasets_in(products))
+    assert jobs["generate"] == jobs["encode"] + jobs["features"] == len(datasets_in(artifacts))
     assert jobs["speak"] == jobs["features"] > 0 < jobs["prepare"] < jobs["encode"]
 
 
@@ -117,11 +117,11 @@ def test_a_terminal_shows_the_totals_and_names_the_rest(tmp_path, caplog):
 def test_plan_lists_only_jobs_not_done(tmp_path):
     """One training of the paper is done, with its translations, and another one is half done."""
     project = project_at(tmp_path, scale="demo")
-    products = Graph(project).closure(Graph(project).reports(["weighted"]))
-    first, second, *_ = runs_in(products)
+    artifacts = Graph(project).closure(Graph(project).reports(["weighted"]))
+    first, second, *_ = runs_in(artifacts)
     checkpoints = project.layout.run(second) / "checkpoints"
     steps = project.run_spec(second).training.max_steps
-    made = [product for product in products if isinstance(product, RunArtifact) and product.run == first]
+    made = [artifact for artifact in artifacts if isinstance(artifact, RunArtifact) and artifact.run == first]
     for path in (*map(project.layout.path, made), checkpoints / f"step-{steps // 2}.resume.safetensors"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -149,11 +149,13 @@ def test_hours_have_three_digits_or_whole_numbers(count, text):
 
 def test_averaging_is_a_job_where_a_decoding_averages(printed_size):
     graph, jobs = Graph(printed_size.project), printed_size
-    made = [product for product in graph.closure(graph.reports(["attention"])) if isinstance(product, Averaged)]
+    made = [artifact for artifact in graph.closure(graph.reports(["attention"])) if isinstance(artifact, Averaged)]
     averaging = [job for job in jobs.all if job.kind == "average"]
-    assert {job.name for job in averaging} == {f"{product.run.folder} {product.decoding}" for product in made} != set()
+    assert (
+        {job.name for job in averaging} == {f"{artifact.run.folder} {artifact.decoding}" for artifact in made} != set()
+    )
     trained = {job.run: job.forecast.parameters for job in jobs.all if job.kind == "train"}
-    assert [job.disk_bytes for job in averaging] == [4 * trained[product.run] for product in made]
+    assert [job.disk_bytes for job in averaging] == [4 * trained[artifact.run] for artifact in made]
 
 
 @pytest.mark.parametrize(("sentences", "share"), [(0.5, 0.5), (1, 1), (2, 1)])
@@ -161,7 +163,7 @@ def test_tuning_decodes_at_most_the_development_set(tmp_path, monkeypatch, sente
     """Once for each pair of weights. `sentences` is how many it takes, `share` how many there are, of the whole set."""
     project = project_at(tmp_path)
     graph = Graph(project)
-    asked = next(product for product in graph.closure(graph.reports(["coldfusion"])) if isinstance(product, Tuned))
+    asked = next(artifact for artifact in graph.closure(graph.reports(["coldfusion"])) if isinstance(artifact, Tuned))
     decoding = project.decoding("coldfusion", asked.run.system, asked.decoding)
     jobs = Jobs(project, ["coldfusion"], None)
     pairs = jobs.corpus(asked.run.dataset).pairs_of("dev")

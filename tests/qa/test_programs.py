@@ -1,4 +1,4 @@
-"""The programs of qa/ start outside of pytest, and a campaign has the products of the paper scale."""
+"""The programs of qa/ start outside of pytest, and a campaign has the artifacts of the paper scale."""
 
 import os
 import re
@@ -28,16 +28,18 @@ def test_equivalent_mutants_are_of_lines_that_exist():
 
 @pytest.mark.slow
 @pytest.mark.qa
-def test_small_project_has_paper_scale_products_for_one_seed(tmp_path):
+def test_small_project_has_paper_scale_artifacts_for_one_seed(tmp_path):
     """Made from small archives of the same names."""
     small = make_project(tmp_path / "small", tmp_path / "archives", "http://127.0.0.1")
 
-    def products(root):
+    def artifacts(root):
         graph = Graph(load_project(root, SETTINGS))
         return Counter(map(repr, graph.closure(graph.reports(graph.project.reproduced))))
 
-    wanted = {product: count for product, count in products(ROOT).items() if not re.search(r"seed=(?!1\))", product)}
-    assert products(small) == wanted
-    trainings = [product for product in wanted if product.startswith("Trained(")]
+    wanted = {
+        artifact: count for artifact, count in artifacts(ROOT).items() if not re.search(r"seed=(?!1\))", artifact)
+    }
+    assert artifacts(small) == wanted
+    trainings = [artifact for artifact in wanted if artifact.startswith("Trained(")]
     assert len(forecast(tmp_path)) == len(trainings) > 100
     assert sum(path.stat().st_size for path in (tmp_path / "archives").rglob("*") if path.is_file()) < 10e6

@@ -157,10 +157,10 @@ def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):
     with write_tokens(stem, len(Alphabet())) as store:
         store.append(*Alphabet().flat(SAID))
     written_down = ["the dog <b>parks add the small cat", "no no no no", SAID[2], "they sing one song today"]
-    for system, product in transcripts(project, "coldfusion", "table1").items():
+    for system, artifact in transcripts(project, "coldfusion", "table1").items():
         if system != "tuned-9-5":
             lines = {entry.chosen_by: written_down, "CF4": ["", *SAID[1:]]}.get(system, SAID)
-            touch(project.layout.path(product), "".join(f"{line}\n" for line in lines))
+            touch(project.layout.path(artifact), "".join(f"{line}\n" for line in lines))
     rows = make_report("transcript-table", "coldfusion", "table1", tmp_path / "table1.csv")
     assert [row["utterance"] for row in rows if row["model"] == "Ground Truth"] == ["1", "3", "4"]
     plain = [(row["ours"], row["word_errors"]) for row in rows if row["model"] == "Plain Seq2Seq"]

@@ -19,18 +19,18 @@ from pipeline.analysis.figures.figure import COLOURS, curve_style, line_style, n
 from pipeline.analysis.view import PaperView
 from pipeline.core.provenance import ROOT
 from pipeline.core.records.outputs import AttentionMap
-from pipeline.papers.reports import figure_products
+from pipeline.papers.reports import figure_artifacts
 
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
 
 
 def put_map(project, figure, query, heads, tokens=TOKENS):
-    (product,) = figure_products(project, "attention", figure)
+    (artifact,) = figure_artifacts(project, "attention", figure)
     maps = np.random.default_rng(0).dirichlet(np.ones(len(tokens)), (len(heads), len(tokens)))
     record = {"rule": project.figure("attention", figure).rule, "pronoun": query == 4, "weights_digest": "abc"}
     record |= {"split": "test", "layer": 2, "layers": 3, "sentence": 7}
     record |= {"tokens": tokens, "heads": heads, "query": query, "weights": maps.tolist()}
-    AttentionMap.model_validate(record).write(project.layout.path(product))
+    AttentionMap.model_validate(record).write(project.layout.path(artifact))
 
 
 def saved(folder, text):

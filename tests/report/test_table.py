@@ -17,7 +17,7 @@ from pipeline.core.artifacts import ModelSizes
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
 from pipeline.core.provenance import ROOT
-from pipeline.papers.reports import table_products
+from pipeline.papers.reports import table_artifacts
 from pipeline.report.table import scale_rules
 
 
@@ -112,7 +112,7 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     for scale in ("smoke", "paper"):
         project = project_in(tmp_path, scale=scale)
         (wanted,) = (
-            product for product in table_products(project, "attention", "table3") if isinstance(product, ModelSizes)
+            artifact for artifact in table_artifacts(project, "attention", "table3") if isinstance(artifact, ModelSizes)
         )
         command = ["model-sizes", "--root", str(ROOT), "--paper", "attention"]
         assert main([*command, "--out", str(project.layout.path(wanted)), "--set", f"scale={scale}"]) == 0

@@ -45,7 +45,7 @@ def project(tmp_path, monkeypatch):
 @pytest.fixture
 def scores(project):
     """Return the scores of the table's rows, in their order."""
-    return [product for product in flatten(Graph(project).inputs(TABLE)) if isinstance(product, Score)]
+    return [artifact for artifact in flatten(Graph(project).inputs(TABLE)) if isinstance(artifact, Score)]
 
 
 def make(project, *reports: str) -> None:
@@ -94,7 +94,7 @@ def judged(found: list[dict[str, str]]) -> dict[str, str]:
 
 
 def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
-    broken, works, undecoded = (product.run for product in scores[:3])
+    broken, works, undecoded = (artifact.run for artifact in scores[:3])
     write_failure(folder_of(project, broken), "the loss is NaN after update 7\nmore of it")
     write_training(project, undecoded, [2.0], [2.0])
     log = folder_of(project, undecoded) / "logs" / f"decode-{scores[2].decoding}.log"
@@ -112,11 +112,11 @@ def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
 
 def test_score_of_other_decoding_settings_is_not_shown(project, scores):
     """The first row was decoded with another beam, the second in other batches, which change no output."""
-    for product, changed in zip(scores, ({"beam_size": 7}, {"batch_tokens": 5}), strict=False):
-        run, names = product.run, (product.decoding, product.split)
+    for artifact, changed in zip(scores, ({"beam_size": 7}, {"batch_tokens": 5}), strict=False):
+        run, names = artifact.run, (artifact.decoding, artifact.split)
         for metric in ("bleu_paper", "gleu"):
             write_score(project, run, metric, *names, bleu_statistics(0.5))
-        recorded = project.decoding(run.paper, run.system, product.decoding).model_dump(mode="json") | changed
+        recorded = project.decoding(run.paper, run.system, artifact.decoding).model_dump(mode="json") | changed
         output = project.layout.path(Translation(run, *names))
         decoded(decoding=recorded).write(output.with_suffix(".json"))
     make(project, TABLE_FILE)
@@ -128,9 +128,9 @@ def test_score_of_other_decoding_settings_is_not_shown(project, scores):
 
 
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
-    score = next(product for product in scores if product.measure == "scores")
+    score = next(artifact for artifact in scores if artifact.measure == "scores")
     graph = Graph(project)
-    (output,) = (product for product in flatten(graph.inputs(score)) if isinstance(product, Translation))
+    (output,) = (artifact for artifact in flatten(graph.inputs(score)) if isinstance(artifact, Translation))
     write_training(project, score.run, [2.0], [2.0])
     manifest = Manifest(entries={path_in_run(output): Output(key="toy", error="out of memory")})
     manifest.write(part_of(project.layout.target(output)))
@@ -147,9 +147,11 @@ def test_missing_runs_are_waiting_while_a_driver_is_registered(project, scores, 
 
 def test_report_names_the_failed_training_it_needs(project):
     graph = Graph(project)
-    products = graph.closure(graph.reports(["coldfusion"]))
+    artifacts = graph.closure(graph.reports(["coldfusion"]))
     fused = next(
-        product for product in products if isinstance(product, Score) and project.weight_sources(product.run).values()
+        artifact
+        for artifact in artifacts
+        if isinstance(artifact, Score) and project.weight_sources(artifact.run).values()
     )
     taken = next(iter(project.weight_sources(fused.run).values()))
     write_failure(folder_of(project, taken), "a fault")
@@ -171,7 +173,7 @@ def test_every_report_is_written_or_explained_without_any_run(project, capsys):
 def test_a_figure_is_drawn_without_the_systems_that_are_missing(project):
     figures = project.papers["coldfusion"].figures.items()
     figure = next(Figure("coldfusion", name) for name, figure in figures if figure.kind == "dev_curves")
-    runs = list(dict.fromkeys(product.run for product in Graph(project).inputs(figure)["measured"]))
+    runs = list(dict.fromkeys(artifact.run for artifact in Graph(project).inputs(figure)["measured"]))
     for run in runs[:-1]:
         write_training(project, run, [3.0, 2.0], [3.0, 2.0])
     write_failure(folder_of(project, runs[-1]), "the loss is NaN")
@@ -188,8 +190,8 @@ def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
         touch(file)
     make(project, TABLE_FILE)
     assert path.read_text() == "" and "reports: 1 complete" in capsys.readouterr().out
-    for product in inputs:
-        project.layout.path(product).unlink()
+    for artifact in inputs:
+        project.layout.path(artifact).unlink()
     make(project, TABLE_FILE)
     assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
     assert Watch(project, [TABLE]).snapshot().made["reports"][0] == 0

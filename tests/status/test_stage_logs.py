@@ -14,7 +14,7 @@ from rule_files import TEXT, Placeholders
 from pipeline.core import artifacts
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.workflow.failures import ExecutorErrorHandler, first_line, logged_error, stages_of
-from pipeline.workflow.rules import product_of
+from pipeline.workflow.rules import artifact_of
 from reprise.cli.report import line_at, report
 
 ELSEWHERE = {"train", "calibrate", "check-data", "plan", "cost", "site", "view-{view}"}
@@ -29,8 +29,8 @@ def logs_in_rules() -> set[str]:
 
 
 def test_the_log_of_every_rule_is_looked_at():
-    made = [product_of(getattr(artifacts, kind), Placeholders()) for kind in KINDS + REPORTS]
-    looked_at = {stage for product in made for stage in stages_of(product)}
+    made = [artifact_of(getattr(artifacts, kind), Placeholders()) for kind in KINDS + REPORTS]
+    looked_at = {stage for artifact in made for stage in stages_of(artifact)}
     assert logs_in_rules() - ELSEWHERE <= looked_at
     assert looked_at <= logs_in_rules()
 

@@ -40,10 +40,10 @@ def project(tmp_path):
 def runs(project):
     """Return the runs of a paper, in the order in which they are made; their corpora exist."""
     graph = Graph(project)
-    products = graph.closure(graph.reports(["weighted"]))
-    for name in datasets_in(products):
+    artifacts = graph.closure(graph.reports(["weighted"]))
+    for name in datasets_in(artifacts):
         touch(project.layout.path(Encoded(name)))
-    found = runs_in(products)
+    found = runs_in(artifacts)
     for run in found:
         touch(project.layout.run(run) / "run.yaml")
     return found
@@ -263,8 +263,8 @@ def test_status_omits_failures_of_unrequested_stages(project, runs, capsys):
 
 
 def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
-    products = Graph(project).closure(Graph(project).reports(["weighted"]))
-    translations = {product.run: product for product in products if isinstance(product, Translation)}
+    artifacts = Graph(project).closure(Graph(project).reports(["weighted"]))
+    translations = {artifact.run: artifact for artifact in artifacts if isinstance(artifact, Translation)}
     a100, h100, carried, processor = list(translations)[:4]
     starts = [start_cost(device="NVIDIA A100", processes=8, seconds=1800.0, gpu_hours=4.0)] * 2
     training_cost(*starts).write(folder_of(project, a100) / "cost.json")

@@ -21,8 +21,8 @@ from pipeline.training.tensor_file import write_tensor_file
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reprise_command
 from reprise.__main__ import main
+from reprise.artifact_checks import FileCheck, Finding, Inspection
 from reprise.cli.verify import Repairs
-from reprise.product_checks import FileCheck, Finding, Inspection
 from reprise.training_files import weights_due
 
 TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10, tokens_per_update=100, warmup_steps=1)
@@ -115,7 +115,7 @@ def test_lost_raw_file_without_note_is_missed(corpus):
     assert wrong() == before | {"raw/test.en": "missing"}
 
 
-def test_a_file_of_two_products_is_set_aside_once(tmp_path, monkeypatch):
+def test_a_file_of_two_artifacts_is_set_aside_once(tmp_path, monkeypatch):
     monkeypatch.setattr(Repairs, "restore", lambda *_: False)
     path, repairs = tmp_path / "outputs.json.part", Repairs()
     path.write_text("damaged")

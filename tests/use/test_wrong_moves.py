@@ -216,7 +216,7 @@ def test_faulty_dataset_blocks_only_the_reports_that_need_it(root, caplog, capsy
     found = broken.readable(broken.project.papers)
     names = [[(type(report), report.paper) for report in each] for each in (found, without)]
     assert names[0] == names[1] and 0 < len(without) < len(reports)
-    assert f"{FAULTY}.yaml: missing key 'kind'; products that need this dataset are left out" in caplog.text
+    assert f"{FAULTY}.yaml: missing key 'kind'; artifacts that need this dataset are left out" in caplog.text
     assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0
     assert "no Snakemake is running; to continue: " in capsys.readouterr().out
 

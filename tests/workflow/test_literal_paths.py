@@ -11,7 +11,7 @@ from rule_files import BLOCKS, Placeholders
 
 from pipeline.core import artifacts
 from pipeline.core.layout import Layout
-from pipeline.workflow.rules import product_of
+from pipeline.workflow.rules import artifact_of
 from pipeline.workflow.start import PlannedJob, dry_run_lines
 
 MADE_BY = {
@@ -33,7 +33,7 @@ MADE_BY = {
     "claims": "Claims",
     "calibrate": "Calibration",
 }
-WITHOUT_PRODUCT = {"fetch", "site", "view", "check_data", "plan", "cost"}
+WITHOUT_ARTIFACT = {"fetch", "site", "view", "check_data", "plan", "cost"}
 
 
 def outputs_of_rules() -> dict[str, str]:
@@ -59,14 +59,14 @@ def paths_in(section: str, work: str, scale: str) -> set[str]:
 
 
 def test_every_rule_that_makes_a_file_is_compared():
-    assert set(MADE_BY) | WITHOUT_PRODUCT == set(outputs_of_rules())
+    assert set(MADE_BY) | WITHOUT_ARTIFACT == set(outputs_of_rules())
 
 
 @pytest.mark.parametrize("rule", MADE_BY)
 def test_the_output_of_a_rule_is_where_the_layout_says(rule):
     layout = real_project({"scale": "smoke"}).layout
     patterns = Layout(layout.work, layout.scale, lambda run: "{content}", lambda dataset: "{content}")
-    path = patterns.path(product_of(getattr(artifacts, MADE_BY[rule]), Placeholders()))
+    path = patterns.path(artifact_of(getattr(artifacts, MADE_BY[rule]), Placeholders()))
     assert str(path) in paths_in(outputs_of_rules()[rule], str(layout.work), layout.scale)
 
 

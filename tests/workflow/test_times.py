@@ -37,21 +37,21 @@ def rewrite(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "product_ns"),
+    ("change", "artifact_ns"),
     [
         pytest.param(rewrite, 1, id="changed"),
-        pytest.param(lambda path: None, -1, id="made after its product"),
+        pytest.param(lambda path: None, -1, id="made after its artifact"),
         pytest.param(lambda path: note_path(path).unlink(), 1, id="without a note"),
         pytest.param(lambda path: note_path(path).write_bytes(b""), 1, id="empty note"),
         pytest.param(lambda path: note_path(path).write_bytes(b"\xff"), 1, id="binary note"),
         pytest.param(lambda path: note_path(path).write_bytes(b"0" * 64), 1, id="old form of a note"),
     ],
 )
-def test_other_input_keeps_its_time(copied, change, product_ns):
+def test_other_input_keeps_its_time(copied, change, artifact_ns):
     path, made_ns = copied
     change(path)
     before = path.stat().st_mtime_ns
-    assert not restore(path, made_ns + product_ns) and path.stat().st_mtime_ns == before
+    assert not restore(path, made_ns + artifact_ns) and path.stat().st_mtime_ns == before
 
 
 def test_older_input_is_not_even_read(copied, monkeypatch):

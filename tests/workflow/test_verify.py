@@ -18,14 +18,14 @@ from pipeline.core.files import note_path
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.runs import Runs
+from reprise.artifact_checks import Inspection
 from reprise.cli.verify import resolve
-from reprise.product_checks import Inspection
 
 LAYOUT = shrunk_layout()
 TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)
 RUN = str(LAYOUT.run(TRAINING))
 CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
-PRODUCTS = [Figure("attention", "figure3"), Score(TRAINING, "scores", "averaged", "test")]
+ARTIFACTS = [Figure("attention", "figure3"), Score(TRAINING, "scores", "averaged", "test")]
 TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/averaged/scores.json"]
 COMPARED = [*TARGETS, f"{RUN}/scores/averaged/test.json"]
 KINDS = {
@@ -49,7 +49,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    return finished_project(tmp_path_factory, PRODUCTS)
+    return finished_project(tmp_path_factory, ARTIFACTS)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def from_wildcards(function, *arguments):
 
 
 def needs(*kinds):
-    """Return the input function of the rule that makes the products of some kinds."""
+    """Return the input function of the rule that makes the artifacts of some kinds."""
     return from_wildcards(lambda wildcards: [path for kind in kinds for path in functions.inputs(kind, wildcards)])
 
 

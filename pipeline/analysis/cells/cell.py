@@ -9,7 +9,7 @@ from pydantic import Field
 from pipeline.analysis.reference_types import DatasetName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Product, RunId
+from pipeline.core.artifacts import Artifact, RunId
 from pipeline.core.schema import Closed
 
 Row = dict[str, str]
@@ -55,8 +55,8 @@ class Cell(Closed):
         """Return the runs that fill in a row; none if its system is not ours to run."""
         return []
 
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        """Return the products that fill in a row; none if its system is not ours to run."""
+    def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
+        """Return the artifacts that fill in a row; none if its system is not ours to run."""
         return iter(())
 
     def comparability_sources(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:

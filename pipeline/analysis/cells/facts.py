@@ -10,7 +10,7 @@ from pipeline.analysis.cells.cell import Cell, CellContext, Row, RunCell, in_our
 from pipeline.analysis.reference_types import SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import LayerTimes, ModelSizes, Product, RunId, Trained
+from pipeline.core.artifacts import Artifact, LayerTimes, ModelSizes, RunId, Trained
 from pipeline.core.records.outputs import LayerCosts
 from pipeline.core.records.training import StartCost
 from pipeline.core.schema import Count, Positive, unknown
@@ -26,7 +26,7 @@ class FactCell(RunCell):
     """Describes the fact below the table."""
     unit: Positive = Field(default=1, description="Printed value x unit = ours")
 
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+    def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
         yield from map(Trained, self.runs(view, row))
 
     def value(self, folders: RunFolders, run: RunId) -> float | None:
@@ -114,9 +114,9 @@ class FlopsByTimeCell(FactCell):
     )
     kind: Literal["flops_by_time"]
 
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        for product in super().needs(view, row):
-            yield product
+    def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
+        for artifact in super().needs(view, row):
+            yield artifact
             yield LayerTimes()
 
     def value(self, folders: RunFolders, run: RunId) -> float | None:
@@ -184,7 +184,7 @@ class SizeCell(Cell):
         system = row[self.system] if is_ours(row) else ""
         return (system, self.vocab_of.get(system, self.vocab)) if system else None
 
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+    def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
         if self.sized_model(row):
             yield ModelSizes(view.paper)
 

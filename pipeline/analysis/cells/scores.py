@@ -10,7 +10,7 @@ from pipeline.analysis.cells.cell import NOT_COMPARABLE, Cell, CellContext, Prin
 from pipeline.analysis.evidence import contrast
 from pipeline.analysis.reference_types import DecodingName, SystemName
 from pipeline.analysis.view import PaperView, ScoredSplits
-from pipeline.core.artifacts import Product, RunId
+from pipeline.core.artifacts import Artifact, RunId
 from pipeline.core.schema import unknown
 from pipeline.metrics.error_rates import domain_gap
 
@@ -57,7 +57,7 @@ class ScoreCell(MeasuredCell):
     required: ClassVar[bool] = True
     kind: Literal["score"] = "score"
 
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+    def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
         yield from view.scored(self.runs(view, row), self, self.decodings_of(row))
 
     def fill(self, context: CellContext) -> dict[str, str]:
@@ -168,7 +168,7 @@ class DomainGapCell(MeasuredCell):
         """Return the runs of both ends, the source-trained one first."""
         return [run for end in (self.source_trained, self.target_trained) for run in view.runs(end, self.dataset)]
 
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+    def needs(self, view: PaperView, row: Row) -> Iterator[Artifact]:
         if runs := self.runs(view, row):
             yield from view.scored(runs, self, self.decodings_of(row))
             yield from view.scored(self.end_runs(view), self, [self.ends_decoding])

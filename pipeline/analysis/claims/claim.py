@@ -14,7 +14,7 @@ from pipeline.analysis.reference_types import ScaleName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import PaperView, Scores, Term
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from pipeline.core.schema import Closed, nearest
 
 RESAMPLED = "paired bootstrap over sentences"
@@ -129,8 +129,8 @@ class Claim(Closed):
         """Return whether it can be tested at a scale."""
         return self.scales is None or scale in self.scales
 
-    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
-        """Yield all products from which it is evaluated, including every training."""
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Artifact]:
+        """Yield all artifacts from which it is evaluated, including every training."""
         for system, dataset in self.trainings:
             yield from view.trained([system], dataset)
         for score in (scores[name] for name in self.score_names):

@@ -13,7 +13,7 @@ from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import BranchCurve, Stack, System
 from pipeline.analysis.view import PaperView, Scores
-from pipeline.core.artifacts import Gates, Product
+from pipeline.core.artifacts import Artifact, Gates
 from pipeline.core.schema import Count, Number
 from pipeline.metrics.metric import mean_of_totals
 
@@ -102,7 +102,7 @@ class GateClaim(Claim):
     def expected_winner(self, scores: Scores) -> list[System]:
         return self.trainings
 
-    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Artifact]:
         for trained in view.trained([self.system], self.dataset):
             yield from (trained, Gates(trained.run))
 

@@ -14,7 +14,7 @@ from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import PLATEAU, LossCurve, System, curve_gaps, mean_gaps
 from pipeline.analysis.view import PaperView, Scores
-from pipeline.core.artifacts import Alignments, Product, RunId
+from pipeline.core.artifacts import Alignments, Artifact, RunId
 from pipeline.core.records.training import DEV_LOSS, TrainingCost
 from pipeline.core.schema import Number
 
@@ -240,7 +240,7 @@ class AlignmentClaim(TrainedPair):
     kind: Literal["alignment"]
     split: Literal["dev", "test"] = "dev"
 
-    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Artifact]:
         for trained in view.trained([self.system, self.baseline], self.dataset):
             yield from (trained, Alignments(trained.run, self.split))
 

@@ -131,8 +131,8 @@ def with_verdict(result: ClaimResult, measured: Measurements) -> ClaimResult:
 
 def fewest_seeds(claim: Claim, measured: Measurements) -> int:
     """Return the smallest number of trainings of any system that a claim needs; `ENOUGH_SEEDS` if it needs none."""
-    products = claim.needs(measured.view, measured.scores)
-    runs = {product.run for product in products if isinstance(product, Trained)}
+    artifacts = claim.needs(measured.view, measured.scores)
+    runs = {artifact.run for artifact in artifacts if isinstance(artifact, Trained)}
     return min(Counter((run.paper, run.system, run.dataset) for run in runs).values(), default=ENOUGH_SEEDS)
 
 

@@ -16,7 +16,7 @@ from pipeline.analysis.evidence import Evidence, over_seeds, within_bounds
 from pipeline.analysis.reference_types import LayerName, TestName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView, Scores
-from pipeline.core.artifacts import LayerTimes, Product
+from pipeline.core.artifacts import Artifact, LayerTimes
 from pipeline.core.errors import count_of
 from pipeline.core.records.outputs import LayerCosts
 from pipeline.core.schema import Number
@@ -118,7 +118,7 @@ class LayerClaim(Claim):
 
     layer: LayerName = Field(description="Layer type, as in the measurement")
 
-    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Artifact]:
         yield LayerTimes()
 
     def timings(self, measured: Measurements) -> LayerTimings:

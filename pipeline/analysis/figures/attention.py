@@ -45,7 +45,7 @@ class AttentionHeads(Figure):
         "most sharply; contrast: two heads that differ most"
     )
 
-    def needs(self, view: PaperView) -> Iterator[artifacts.Product]:
+    def needs(self, view: PaperView) -> Iterator[artifacts.Artifact]:
         yield self.maps(view)
 
     def maps(self, view: PaperView) -> artifacts.AttentionMaps:
@@ -197,7 +197,7 @@ class Alignments(Figure):
     def draw(self, view: PaperView) -> Drawing:
         """Draw a row of panels for each system, and the curves of their entropies below."""
         folders = RunFolders(view)
-        records = [folders.alignment_maps(product) for product in self.needs(view)]
+        records = [folders.alignment_maps(artifact) for artifact in self.needs(view)]
         labels = [view.experiment.system_entry(view.paper, system).description for system in self.systems]
         picture = panels(labels, records)
         rows = [

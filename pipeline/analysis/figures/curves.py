@@ -11,7 +11,7 @@ from pipeline.analysis.figures.figure import COLOURS, GREY, Drawing, Figure, cur
 from pipeline.analysis.reference_types import DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView, ScoredSplits
-from pipeline.core.artifacts import Encoded, Product
+from pipeline.core.artifacts import Artifact, Encoded
 from pipeline.core.errors import count_of
 from pipeline.core.schema import Count, CountOrNone, Seed
 from pipeline.metrics import metric_named
@@ -27,7 +27,7 @@ class LossCurves(Figure):
     kind: Literal["loss_curves"]
     systems: list[SystemName] = Field(min_length=1, description="A curve each")
 
-    def needs(self, view: PaperView) -> Iterator[Product]:
+    def needs(self, view: PaperView) -> Iterator[Artifact]:
         yield from view.trained(self.systems, self.dataset)
 
     def draw(self, view: PaperView) -> Drawing:
@@ -71,7 +71,7 @@ class DevCurves(Figure):
     kind: Literal["dev_curves"]
     systems: list[SystemName] = Field(min_length=1, description="A curve each; the others are compared with the first")
 
-    def needs(self, view: PaperView) -> Iterator[Product]:
+    def needs(self, view: PaperView) -> Iterator[Artifact]:
         yield from view.trained(self.systems, self.dataset)
 
     def draw(self, view: PaperView) -> Drawing:
@@ -116,7 +116,7 @@ class BranchWeights(Figure):
     layer: Count = Field(description="Encoder layer; the last one if there are fewer")
     window: Count = Field(description="Entries of the progress log that the mean filter spans")
 
-    def needs(self, view: PaperView) -> Iterator[Product]:
+    def needs(self, view: PaperView) -> Iterator[Artifact]:
         yield from view.trained([self.system], self.dataset)
 
     def draw(self, view: PaperView) -> Drawing:
@@ -181,7 +181,7 @@ class BleuByLength(Figure):
     sentences: Count = Field(description="Number of sentences sampled; all if there are fewer")
     seed: Seed = Field(default=1, description="Seed of the sample")
 
-    def needs(self, view: PaperView) -> Iterator[Product]:
+    def needs(self, view: PaperView) -> Iterator[Artifact]:
         yield Encoded(view.experiment.stand_in(self.dataset))
         for system in self.systems:
             for run in view.runs(system, self.dataset):

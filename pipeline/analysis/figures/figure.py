@@ -14,7 +14,7 @@ from pydantic import Field
 from pipeline.analysis.figures.fallback_fonts import add_fallback_fonts, without_glyph_warnings
 from pipeline.analysis.reference_types import DatasetName
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Product
+from pipeline.core.artifacts import Artifact
 from pipeline.core.files import atomic_write
 from pipeline.core.schema import Closed
 
@@ -56,8 +56,8 @@ class Figure(Closed):
     caption: str = Field(description="Self-contained caption: what is drawn, and of which runs; facts are added to it")
     dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
 
-    def needs(self, view: PaperView) -> Iterator[Product]:
-        """Yield the products that it is drawn from.
+    def needs(self, view: PaperView) -> Iterator[Artifact]:
+        """Yield the artifacts that it is drawn from.
 
         Raises:
             NotImplementedError: The kind does not override it.
@@ -68,7 +68,7 @@ class Figure(Closed):
         """Return the picture with its numbers and facts.
 
         Raises:
-            UserError: A product that it is drawn from is faulty.
+            UserError: An artifact that it is drawn from is faulty.
             NotImplementedError: The kind does not override it.
         """
         raise NotImplementedError

@@ -83,7 +83,7 @@ def outputs_page(site: SiteData, cell: ScoreCell, run: RunId) -> str:
     """Return the page of the outputs behind a score; empty if there are none, as a perplexity needs none."""
     dataset = site.project.stand_in(cell.scored_on) if cell.scored_on else run.dataset
     of = OutputSet(site, dataset, cell.splits[0])
-    return of.page if of.products else ""
+    return of.page if of.artifacts else ""
 
 
 def development(site: SiteData, run: RunId) -> list[tuple[float, float]]:

@@ -16,7 +16,7 @@ from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
 from pipeline.report.labels import output_name, pair_of
-from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, file_name, run_page
+from pipeline.report.site.site_data import DecodedArtifact, SiteData, decoded_outputs, file_name, run_page
 
 METRICS = {"sentences": "chrf", "trees": "f1", "speech": "wer"}
 """Metric of a single sentence, by form of the dataset; BLEU is not defined for a few words."""
@@ -87,20 +87,20 @@ class OutputSet:
         return self.site.project.layout.corpus(self.dataset)
 
     @cached_property
-    def products(self) -> list[DecodedProduct]:
+    def artifacts(self) -> list[DecodedArtifact]:
         """Return the outputs of the first seed that have a text and a score."""
         seed = self.site.project.config.seed_list[0]
         return [output for output in decoded_outputs(self.site) if output.run.seed == seed and self.has(output)]
 
-    def has(self, product: DecodedProduct) -> bool:
+    def has(self, artifact: DecodedArtifact) -> bool:
         """Return whether an output is of this split and has a score."""
-        dataset = getattr(product, "scored_on", product.run.dataset)
-        return (dataset, product.split) == (self.dataset, self.split) and self.score(product) is not None
+        dataset = getattr(artifact, "scored_on", artifact.run.dataset)
+        return (dataset, artifact.split) == (self.dataset, self.split) and self.score(artifact) is not None
 
-    def score(self, product: DecodedProduct) -> Score | None:
+    def score(self, artifact: DecodedArtifact) -> Score | None:
         """Return the score of an output, which has the statistics of its sentences beside it; None if it is missing."""
-        elsewhere = getattr(product, "scored_on", None)
-        found = Score(product.run, self.metric.reads.folder, product.decoding, product.split, elsewhere)
+        elsewhere = getattr(artifact, "scored_on", None)
+        found = Score(artifact.run, self.metric.reads.folder, artifact.decoding, artifact.split, elsewhere)
         return found if self.site.path(found).exists() else None
 
     @property
@@ -136,19 +136,19 @@ class OutputSet:
     @cached_property
     def outputs(self) -> list[Output]:
         """Return the outputs with their texts."""
-        return [self.output(product) for product in self.products]
+        return [self.output(artifact) for artifact in self.artifacts]
 
-    def output(self, product: DecodedProduct) -> Output:
+    def output(self, artifact: DecodedArtifact) -> Output:
         """Return the lines of an output.
 
         Raises:
             UserError: It has not as many lines as the split.
         """
-        path, score = self.site.path(product), self.score(product)
-        assert score is not None, "looked for when the products were"
-        match product:
+        path, score = self.site.path(artifact), self.score(artifact)
+        assert score is not None, "looked for when the artifacts were"
+        match artifact:
             case Translation():
-                text = self.site.project.layout.text(product)
+                text = self.site.project.layout.text(artifact)
             case Parse():
                 text = self.site.project.layout.trees(score)
             case _:
@@ -156,8 +156,8 @@ class OutputSet:
         lines = read_lines(text)
         if len(lines) != len(self.references):
             raise UserError(f"{text}: {count_of(len(lines), 'line')}, but {self.title} has {len(self.references)}")
-        name = output_name(self.site.project, product.run, product.decoding)
-        return Output(name, run_page(product.run), lines, read_lines(path), self.site.path(score))
+        name = output_name(self.site.project, artifact.run, artifact.decoding)
+        return Output(name, run_page(artifact.run), lines, read_lines(path), self.site.path(score))
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -178,4 +178,4 @@ def output_sets(site: SiteData) -> list[OutputSet]:
         (getattr(output, "scored_on", output.run.dataset), output.split) for output in decoded_outputs(site)
     )
     sets = (OutputSet(site, dataset, cast(SplitName, split)) for dataset, split in keys)
-    return [output_set for output_set in sets if output_set.products]
+    return [output_set for output_set in sets if output_set.artifacts]

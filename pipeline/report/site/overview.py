@@ -231,7 +231,7 @@ def mark_of(verdict: str) -> str:
 def run_totals(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> RunTotals:
     """Add up the resources that the runs of a paper took."""
     needed = site.graph.closure(site.graph.reports([paper]))
-    runs = [product.run for product in needed if isinstance(product, Trained)]
+    runs = [artifact.run for artifact in needed if isinstance(artifact, Trained)]
     trained = [record for run in runs if (record := site.trained(run))]
     costs = [cost for run in runs if (cost := site.cost(run))]
     starts = [start for cost in costs for start in cost.starts]

@@ -100,9 +100,9 @@ def table_links(paper: str, title: str, tables: dict[str, FilledTable]) -> dict[
 
 def figure(pages: Pages, paper: str, name: str) -> dict[str, Any]:
     """Return a figure with its numbers; if its text may not be shown, its caption alone."""
-    site, product = pages.site, Figure(paper, name)
-    svg, entry = site.path(product), site.project.figure(paper, name)
-    quotes = any(isinstance(source, AttentionMaps | Alignments) for source in flatten(site.graph.inputs(product)))
+    site, artifact = pages.site, Figure(paper, name)
+    svg, entry = site.path(artifact), site.project.figure(paper, name)
+    quotes = any(isinstance(source, AttentionMaps | Alignments) for source in flatten(site.graph.inputs(artifact)))
     shown = not quotes or site.is_shown(site.project.stand_in(entry.dataset))
     copy = f"figures/{file_name(paper, name)}"
     made = shown and svg.exists() and svg.with_suffix(".csv").exists()
@@ -175,11 +175,11 @@ def shown_claims(
 
 
 def shown_verdict(site: SiteData, labels: Labels, result: ClaimResult, scores: dict) -> str:
-    """Return the verdict of a claim; one without a missing product, or of another scale, is not called "not run"."""
+    """Return the verdict of a claim; one without a missing artifact, or of another scale, is not called "not run"."""
     claim = result.claim
     if result.verdict != Verdict.NOT_RUN:
         return str(result.verdict)
-    there = all(site.path(product).exists() for product in claim.needs(labels.view, scores))
+    there = all(site.path(artifact).exists() for artifact in claim.needs(labels.view, scores))
     return NOT_TESTED if there or not claim.is_tested(site.project.config.scale) else str(result.verdict)
 
 

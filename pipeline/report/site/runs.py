@@ -17,7 +17,7 @@ from pipeline.core.records.training import ProgressLine, SampleLine, ValidationL
 from pipeline.report.labels import run_title
 from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
 from pipeline.report.site.pages import Pages
-from pipeline.report.site.site_data import DecodedProduct, SiteData, decoded_outputs, run_page
+from pipeline.report.site.site_data import DecodedArtifact, SiteData, decoded_outputs, run_page
 from pipeline.workflow.targets import config_options
 
 SECTIONS = ("model", "fusion", "training")
@@ -70,10 +70,10 @@ FILES = (RUN_FILE, "done.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.s
 
 def missing(site: SiteData, run: RunId) -> list[str]:
     """Return the targets that make what a run lacks: its training or, once it is trained, its scores."""
-    scores = (product for product in site.products if isinstance(product, Score) and product.run == run)
+    scores = (artifact for artifact in site.artifacts if isinstance(artifact, Score) and artifact.run == run)
     wanted = scores if site.trained(run) else [Trained(run)]
     target = site.project.layout.target
-    return list(dict.fromkeys(str(target(product)) for product in wanted if not site.path(product).exists()))
+    return list(dict.fromkeys(str(target(artifact)) for artifact in wanted if not site.path(artifact).exists()))
 
 
 def settings(site: SiteData, run: RunId) -> list[dict[str, str]]:
@@ -130,10 +130,10 @@ def maps(site: SiteData, run: RunId) -> Iterator[HeatChart]:
     """Draw attention of single heads, and that of a recogniser at its first and last kept checkpoint, if shown."""
     if not site.is_shown(run.dataset):
         return
-    for product in site.existing(AttentionMaps, run):
-        record = site.folders(run.paper).attention_map(product)
+    for artifact in site.existing(AttentionMaps, run):
+        record = site.folders(run.paper).attention_map(artifact)
         for head, weights in list(zip(record.heads, record.weights, strict=True))[:MAPS]:
-            title = f"Attention, layer {record.layer} of {record.layers}, head {head + 1}: {product.choice}"
+            title = f"Attention, layer {record.layer} of {record.layers}, head {head + 1}: {artifact.choice}"
             yield heat(["attended word", *record.tokens], ["attending word", *record.tokens], weights, title)
     for alignments in site.existing(Alignments, run):
         found = site.folders(run.paper).alignment_maps(alignments)
@@ -156,11 +156,11 @@ def samples(site: SiteData, run: RunId) -> list[tuple[SampleLine, list[SampleLin
     return [(lines[0], lines) for lines in list(by_source.values())[:SAMPLES]]
 
 
-def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedProduct, Decoded, str]]:
+def decodings(site: SiteData, run: RunId) -> list[tuple[DecodedArtifact, Decoded, str]]:
     """Return the decoded outputs with their records and settings."""
     made = decoded_outputs(site, run)
-    found = ((product, Decoded.read_if_valid(site.path(product).with_suffix(".json"))) for product in made)
-    return [(product, record, decoding_in_words(record.decoding)) for product, record in found if record]
+    found = ((artifact, Decoded.read_if_valid(site.path(artifact).with_suffix(".json"))) for artifact in made)
+    return [(artifact, record, decoding_in_words(record.decoding)) for artifact, record in found if record]
 
 
 def decoding_in_words(decoding: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Data of the site: the products of every report, and those that exist."""
+"""Data of the site: the artifacts of every report, and those that exist."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
-from pipeline.core.artifacts import Parse, Product, RunArtifact, RunId, Trained, Transcript, Translation
+from pipeline.core.artifacts import Artifact, Parse, RunArtifact, RunId, Trained, Transcript, Translation
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import is_own, may_be_passed_on
 from pipeline.papers.comparability import PrintedProject
@@ -20,14 +20,14 @@ from pipeline.report.filled_table import NOT_RUN, NOT_SCORED
 from pipeline.workflow.graph import Graph
 
 Made = TypeVar("Made", bound=RunArtifact)
-DecodedProduct = Translation | Parse | Transcript
+DecodedArtifact = Translation | Parse | Transcript
 """A system's output for a split."""
 FAILED, TRAINING, DONE = "failed", "under way", "done"
 
 
 @dataclass(frozen=True)
 class SiteData:
-    """The products of a project, with readers that remember what they read.
+    """The artifacts of a project, with readers that remember what they read.
 
     Attributes:
         project: The project at its scale.
@@ -39,28 +39,28 @@ class SiteData:
 
     @cached_property
     def graph(self) -> Graph:
-        """Return the graph of all products."""
+        """Return the graph of all artifacts."""
         return Graph(self.project)
 
     @cached_property
-    def products(self) -> list[Product]:
+    def artifacts(self) -> list[Artifact]:
         """Return all that the reports of every paper are made from, in the order in which it is made."""
         return self.graph.closure(self.graph.reports(self.project.papers))
 
     @cached_property
     def by_run(self) -> dict[RunId, list[RunArtifact]]:
-        """Return the products of each run whose files are there, without its training."""
+        """Return the artifacts of each run whose files are there, without its training."""
         found: dict[RunId, list[RunArtifact]] = {}
         begun = {run: self.project.layout.run(run).exists() for run in self.runs}
-        for product in self.products:
-            if isinstance(product, RunArtifact) and begun.get(product.run, True) and self.path(product).exists():
-                found.setdefault(product.run, []).append(product)
+        for artifact in self.artifacts:
+            if isinstance(artifact, RunArtifact) and begun.get(artifact.run, True) and self.path(artifact).exists():
+                found.setdefault(artifact.run, []).append(artifact)
         return found
 
     @cached_property
     def runs(self) -> list[RunId]:
         """Return every run that a report needs."""
-        return [product.run for product in self.products if isinstance(product, Trained)]
+        return [artifact.run for artifact in self.artifacts if isinstance(artifact, Trained)]
 
     @cached_property
     def begun(self) -> list[RunId]:
@@ -98,16 +98,16 @@ class SiteData:
             self._folders[paper] = RunFolders(self.view(paper))
         return self._folders[paper]
 
-    def path(self, product: Product) -> Path:
-        """Return the file of a product."""
-        return self.project.layout.path(product)
+    def path(self, artifact: Artifact) -> Path:
+        """Return the file of an artifact."""
+        return self.project.layout.path(artifact)
 
     def existing(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
-        """Yield the products of a kind that exist, of one run or, for None, of all."""
-        for products in [self.by_run.get(run, [])] if run else self.by_run.values():
-            for product in products:
-                if isinstance(product, kind):
-                    yield product
+        """Yield the artifacts of a kind that exist, of one run or, for None, of all."""
+        for artifacts in [self.by_run.get(run, [])] if run else self.by_run.values():
+            for artifact in artifacts:
+                if isinstance(artifact, kind):
+                    yield artifact
 
     def status(self, run: RunId) -> str:
         """Return the state of a run: not run, failed, under way or done."""
@@ -151,6 +151,6 @@ def file_name(*names: str) -> str:
     return ".".join(re.sub(r"[^\w-]", lambda found: f"~{ord(found[0]):x}~", name) for name in names)
 
 
-def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedProduct]:
+def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedArtifact]:
     """Return the outputs that exist, of one run or, for None, of all."""
     return [*site.existing(Translation, run), *site.existing(Parse, run), *site.existing(Transcript, run)]

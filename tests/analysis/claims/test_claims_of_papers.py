@@ -15,7 +15,7 @@ from pipeline.analysis.view import NamedScore, ScoredSplits, Term
 from pipeline.core.artifacts import Trained
 from pipeline.core.provenance import ROOT
 from pipeline.metrics import metric_named
-from pipeline.papers.reports import claim_products
+from pipeline.papers.reports import claim_artifacts
 
 PROJECT = real_project({"scale": "paper"})
 TESTS = [
@@ -53,7 +53,7 @@ def test_every_system_that_a_claim_compares_stands_in_a_table():
         for cell in cell_runs(PROJECT, paper, table)
     }
     for paper in PROJECT.papers:
-        assert {product.run for product in claim_products(PROJECT, paper) if isinstance(product, Trained)} <= shown
+        assert {artifact.run for artifact in claim_artifacts(PROJECT, paper) if isinstance(artifact, Trained)} <= shown
 
 
 def measure(scored: ScoredSplits) -> tuple:

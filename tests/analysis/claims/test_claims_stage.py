@@ -7,7 +7,7 @@ from made_claims import NOT_RUN, claims_of, order, put_perplexities, row_of
 
 from pipeline.__main__ import main
 from pipeline.core.errors import UserError
-from pipeline.papers.reports import claim_products
+from pipeline.papers.reports import claim_artifacts
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -16,7 +16,7 @@ def test_a_claim_for_other_scales_is_not_run(project_with):
     project = project_with(order(scales=["paper"]))
     put_perplexities(project, A=1.0, C=2.0)
     assert row_of(project)["verdict"] == NOT_RUN
-    assert claim_products(project, "weighted") == []
+    assert claim_artifacts(project, "weighted") == []
 
 
 PROVED = {"kind": "test", "tests": ["tests/a.py::test_b"]}

@@ -14,7 +14,7 @@ from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.artifacts import Gates
 from pipeline.core.json_csv import write_json
 from pipeline.metrics import write_statistics
-from pipeline.papers.reports import claim_products
+from pipeline.papers.reports import claim_artifacts
 from pipeline.probes.layer_cost import KERNEL, WINDOW
 
 
@@ -72,8 +72,8 @@ def test_too_few_words_say_nothing_and_no_run_is_no_verdict(project):
 
 
 def test_a_claim_about_gates_asks_for_those_of_its_system(project):
-    gates = (product for product in claim_products(project, "multichannel") if isinstance(product, Gates))
-    assert {product.run.system for product in gates} == {"RNN-EMB", "NTM-RNN-EMB"}
+    gates = (artifact for artifact in claim_artifacts(project, "multichannel") if isinstance(artifact, Gates))
+    assert {artifact.run.system for artifact in gates} == {"RNN-EMB", "NTM-RNN-EMB"}
 
 
 def layer_times_of(project):
