@@ -41,8 +41,8 @@ DETAIL = re.compile(
     r"|\[... |\d+ of \d+ steps|error: |failed: "
 )
 """Beginnings of Snakemake lines that are no events, or are repeated at the end."""
-REASONS = re.compile(r"Reasons:|This was a dry-run|    \(check individual jobs|    \S.*:$|        \w")
-"""Beginnings of lines of a dry run that name, for each reason, the rules that would run."""
+REASONS, DRY_RUN = "Reasons:", "This was a dry-run "
+"""Beginnings of the first and of the last line that a dry run prints about why something would run."""
 NOT_FORESEEN = re.compile(r"Warning: the following output files of rule decode were not present when the DAG was")
 """Beginning of a warning of two lines: a training job has decoded already, as it should."""
 FIRST_SHARE = 0.02
@@ -123,8 +123,12 @@ def print_dry_run(arguments: Sequence[str], project: Project) -> None:
     lines = done.stdout.decode(errors="replace").splitlines()
     if done.returncode:
         raise UserError("\n".join(causes(lines)))
+    shown = True
     for line in events(lines, lambda: False):
-        if not REASONS.match(line):
+        shown = shown and not line.startswith(REASONS)
+        if line.startswith(DRY_RUN):
+            shown = True
+        elif shown:
             print(line)
 
 
