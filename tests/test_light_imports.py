@@ -1,5 +1,6 @@
-"""Commands that compute nothing on a device import no heavy library, so that they start fast."""
+"""Commands that compute nothing on a device import no heavy library, and trainings no compiler: both start fast."""
 
+import os
 import subprocess
 import sys
 
@@ -46,6 +47,17 @@ assert all(forecast.parameters for forecast in every.forecasts.values())
 """,
         "sympy torch._dynamo",
     ),
+    (
+        """
+import torch
+from made_records import training_config
+from pipeline.training.update_rules import update_rule
+for name in ("adam", "adadelta", "nag"):
+    rule, weight = update_rule(training_config(optimiser=name, tokens_per_update=1)), torch.ones(3)
+    rule.move([weight], [torch.ones(3)], [rule.state(weight)], 0.1, None)
+""",
+        "sympy torch._dynamo",
+    ),
 ]
 """Code, run in one process in this order, and the libraries that are not imported after it."""
 TRANSLATION = [("import reprise.cli.decode", "pandas scipy matplotlib snakemake requests")]
@@ -59,5 +71,6 @@ def test_commands_start_without_heavy_libraries(steps):
     )
     assert len(DATA) > 40
     program = "import sys\n" + "\n".join(checks)
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/helpers'}"}
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,14 +1,10 @@
 import copy
 import math
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 from made_records import training_config
 
-from pipeline.core.provenance import ROOT
 from pipeline.models.architectures import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.optimiser import Optimiser, Schedule
@@ -123,22 +119,6 @@ def test_a_step_that_the_device_takes_has_the_same_bytes():
             parameter.grad = torch.linspace(-1, number, parameter.numel()).view_as(parameter)
         optimiser.step(0, skip=skip)
     torch.testing.assert_close(copies(chosen.parameters), copies(plain.parameters), **EXACT)
-
-
-def test_an_update_imports_no_compiler():
-    """It takes a second and a half, in every training."""
-    code = """
-import sys, torch
-from made_records import training_config
-from pipeline.training.update_rules import update_rule
-for name in ("adam", "adadelta", "nag"):
-    rule = update_rule(training_config(optimiser=name, tokens_per_update=1))
-    weight = torch.ones(3)
-    rule.move([weight], [torch.ones(3)], [rule.state(weight)], 0.1, None)
-assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
-"""
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/helpers'}"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_branch_weights_move_before_they_are_frozen():
