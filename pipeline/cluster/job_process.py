@@ -243,8 +243,8 @@ def request_requeue(job: str) -> None:
             break
         time.sleep(5)
     log.error(
-        "job %s has saved its progress, but can't be requeued (%s): its launcher submits another job; if none waits, "
-        "run the same command again",
+        "job %s has saved its progress, but can't be requeued (%s): a launcher that still waits for it submits "
+        "another job; otherwise run the same command again",
         *(job, fault),
     )
 

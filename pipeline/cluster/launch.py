@@ -127,14 +127,14 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
 
 def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], bool]) -> None:
     """Wait until the training job of `run` in the `queue` has ended or `is_done_already` says that all is made."""
-    note, begun, reported = state.read_submission(run), time.monotonic(), ""
+    note, begun, reported = state.read_submission(run), time.monotonic(), set[str]()
     while note and note.launcher == "slurm" and note.job and not is_done_already():
         job = queue.look_up(note.job, begun)
         if job and job.is_over:
             return
-        if job and job.in_words != reported:
-            log.info("job %s, which trained %s and decodes it, %s", note.job, run, job.in_words)
-            reported = job.in_words
+        if job and job.in_words not in reported:  # reasons to wait alternate
+            log.info("waiting for job %s, which trained %s and may decode it: it %s", note.job, run, job.in_words)
+            reported.add(job.in_words)
         time.sleep(min(10.0, queue.interval_s))  # each check hashes the outputs
 
 

@@ -239,9 +239,9 @@ def query_slurm() -> list[list[str]] | None:
             env=environment,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        log.warning("squeue: %s; asking again later", error)
+        log.warning("squeue: %s", error)
         return None
     if answer.returncode:
-        log.warning("squeue: %s; asking again later", answer.stderr.strip())
+        log.warning("squeue: %s", answer.stderr.strip())
         return None
     return [line.split("|", 4) for line in answer.stdout.split("\n") if line.count("|") >= 4]

@@ -18,14 +18,15 @@ LONGEST_WARNING_S = 180  # before its time limit, when a job is asked to save
 MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 """Options of which sbatch accepts one."""
 INSTEAD = {
-    "array chdir dependency error job-name open-mode output signal": "launchers set it, to find their jobs; remove it",
+    "array chdir dependency error job-name open-mode output signal": "launchers need it to find, follow and stop jobs; "
+    "remove it",
     "parsable quiet test-only wait wrap": "launchers read the id of a job, which sbatch prints at once; remove it",
     "gpus gpus-per-node gpus-per-socket gpus-per-task": "set `gpus` in workflow/scales, and `gres:` to their type",
-    "ntasks ntasks-per-node ntasks-per-gpu": "a job has one task per GPU; remove it",
+    "ntasks ntasks-per-node tasks-per-node ntasks-per-gpu": "a job has one task per GPU; remove it",
     "cpus-per-task cpus-per-gpu": "set `threads` in workflow/scales instead",
     "nodes": "set `nodes` in workflow/scales instead",
     "time": "set `runtime` in workflow/scales instead",
-    "clusters": "run `export SLURM_CLUSTERS=…` instead, which squeue reads, too",
+    "cluster clusters": "run `export SLURM_CLUSTERS=…` instead, which squeue reads, too",
 }
 """Remedies for options of sbatch that contradict ours, or that squeue would have to know."""
 
@@ -192,6 +193,8 @@ def parse_options(options: str) -> dict[str, object]:
         parsed[name] = value if equals else True
     if len(memory := [f"--{name}" for name in MEMORY if name in parsed]) > 1:
         raise UserError(f"sbatch options {' and '.join(memory)}: Slurm accepts one of them; remove the others")
+    if {"requeue", "no-requeue"} <= parsed.keys():
+        raise UserError("sbatch options --requeue and --no-requeue: contradict each other; remove one")
     return parsed
 
 

@@ -230,7 +230,7 @@ def scalars(record: records.AnyProgress) -> dict[str, float]:
     """Return the numbers of a record by their TensorBoard tags."""
     match record:
         case records.ProgressLine():
-            left_out = {"event", "step", "max_steps", "seconds_left"}
+            left_out = {"event", "format", "step", "max_steps", "seconds_left"}
             found = record.model_dump(exclude=left_out, exclude_none=True)
             return {f"updates/{name}": value for name, value in found.items()}
         case records.ValidationLine():

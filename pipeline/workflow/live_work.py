@@ -66,7 +66,7 @@ def job_folders(run: Path) -> list[Path]:
 def has_ended(folder: Path, submitted: Submission) -> bool:
     """Return whether a job that was `submitted` recorded its end in its `folder`; after a stop it may be requeued."""
     ends = [event for event in read_events(folder) if isinstance(event, Failure | StartLine)]
-    over = [end.job for end in ends if isinstance(end, Failure) or end.outcome in ("failed", "taken over")]
+    over = [end.job for end in ends if isinstance(end, Failure) or end.outcome in ("done", "failed", "taken over")]
     return (folder / DONE_FILE).exists() or submitted.job in over
 
 

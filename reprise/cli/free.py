@@ -177,7 +177,7 @@ def old_checkpoints(folder: Path, needed: list[Path], work: LiveWork) -> Iterato
 
 
 def is_idle(folder: Path, who: str) -> bool:
-    """Return whether a run or corpus in a `folder` has nobody, `who` is empty, who works on it or reads it; log who."""
+    """Return whether nobody works on or reads the run or corpus in a `folder`: `who` is empty. Else log who does."""
     if who:
         log.warning("%s is kept: %s", folder, who)
     return not who

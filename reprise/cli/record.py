@@ -52,7 +52,7 @@ class RunRecord(Record):
     )
     scores: dict[str, ScoreFile] = Field(description="By measure/decoding/split")
     decodings: dict[str, dict[str, Any]] = Field(
-        default={}, description="Settings of each decoding whose outputs were scored; of older records none"
+        default={}, description="Settings behind outputs, by decoding/split; of older records none"
     )
 
     @classmethod
@@ -137,10 +137,10 @@ def read_scores(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
 
 
 def read_decodings(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and settings of each decoding that has outputs in the `folder` of a run."""
+    """Yield decoding/split and settings of each output in the `folder` of a run."""
     for path in sorted(path for kind in ("translations", "transcripts") for path in folder.glob(f"{kind}/*/*.json")):
         if record := Decoded.read_if_valid(path):
-            yield path.parent.name, record.decoding
+            yield f"{path.parent.name}/{path.stem}", record.decoding
 
 
 def portable_path(name: str) -> str:
@@ -221,11 +221,13 @@ def require_one_decoding(seeds: list[RunRecord], name: str, score: str) -> None:
     Raises:
         UserError: They were not.
     """
-    measure, decoding, _ = score.split("/", 2)
-    made = [seed.decodings[decoding] for seed in seeds if decoding in seed.decodings and score in seed.scores]
+    measure, output = score.split("/", 1)
+    made = [seed.decodings[output] for seed in seeds if output in seed.decodings and score in seed.scores]
     for other in made[1:] if measure != "perplexities" else ():
         if changed := differing_settings(made[0], other):
-            raise UserError(f"{name}, {score}: seeds were decoded with another {', '.join(changed)}; decode them alike")
+            raise UserError(
+                f"{name}, {score}: seeds were decoded with different {', '.join(changed)}; decode them alike"
+            )
 
 
 def joined(values: Iterable[object]) -> str:

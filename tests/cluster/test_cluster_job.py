@@ -66,8 +66,11 @@ def test_only_a_warning_without_an_end_requests_requeue(sent, later):
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (None, "can't be requeued (scontrol: No such file or directory): its launcher submits another job; if none"),
-        ("exit 1", "can't be requeued (Slurm refuses it): its launcher submits another job; if none"),
+        (
+            None,
+            "can't be requeued (scontrol: No such file or directory): a launcher that still waits for it submits",
+        ),
+        ("exit 1", "can't be requeued (Slurm refuses it): a launcher that still waits for it submits another job;"),
         ("exit 0", "is requeued"),
     ],
     ids=["no scontrol", "refused", "requeued"],

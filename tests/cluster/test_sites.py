@@ -116,7 +116,12 @@ def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
         ("sbatch: --partition=other", "sbatch option '--partition': is repeated"),
         ("sbatch: --clusters=inter", "'--clusters': run `export SLURM_CLUSTERS=…` instead"),
         ("sbatch: --time=1-0", "sbatch option '--time': set `runtime` in workflow/scales instead"),
-        ("sbatch: --job-name=mine", "sbatch option '--job-name': launchers set it, to find their jobs"),
+        (
+            "sbatch: --job-name=mine",
+            "sbatch option '--job-name': launchers need it to find, follow and stop jobs",
+        ),
+        ("sbatch: --cluster=b", "sbatch option '--cluster': run `export SLURM_CLUSTERS=…` instead"),
+        ("sbatch: --requeue --no-requeue", "sbatch options --requeue and --no-requeue: contradict each other"),
         ("sbatch: --mem=1G --mem-per-cpu=1G", "sbatch options --mem and --mem-per-cpu: Slurm accepts one of them"),
         ("sbatch: --gres=tmpdisk:100", "--gres=tmpdisk:100: name one kind of GPU"),
         ("gres: a100:8", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),

@@ -293,14 +293,14 @@ def test_a_decoding_says_which_job_it_waits_for_and_why(run, slurm, caplog):
     """A job that trained may wait in the queue again, held, before it has decoded."""
     caplog.set_level("INFO")
     record_event(run, Submission(key=KEY, launcher="slurm", job="42", name="toy", code="toy"))
-    states = iter(["PENDING|JobHeldUser|", "PENDING|JobHeldUser|", "RUNNING|None|n1", "COMPLETED|None|n1"])
+    states = iter(["PENDING|JobHeldUser|", "RUNNING|None|n1", "PENDING|JobHeldUser|", "COMPLETED|None|n1"])
 
     def is_done() -> bool:
         slurm.listed["42"] = f"{next(states)}|toy"
         return False
 
     launch.wait_for_training(run, Queue(1e-9, run.parent), is_done)
-    said = [message.partition(" and decodes it, ")[2] for message in caplog.messages]
+    said = [message.partition(" and may decode it: it ")[2] for message in caplog.messages]
     assert len(said) == 2 and "put it on hold: `scontrol release 42`" in said[0] and said[1] == "is running on n1"
 
 

@@ -1,6 +1,8 @@
 """Parameter counts, computed by the formula of the paper's layers and against the printed column."""
 
 import pytest
+import torch
+from torch import nn
 
 from pipeline.models.architectures import build_model
 from pipeline.models.seq2seq import count_parameters_on_meta
@@ -35,6 +37,18 @@ WEIGHTED_TABLE_2 = [
     ({"num_layers": 8}, 80, 77_730_048, 256),
     (BIG, 213, 214_147_456, 384),
 ]
+
+
+class Computed(nn.Module):
+    """Its initial weights are computed from a range, in a way that models here do not use."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(3, 4) + torch.arange(4))
+
+
+def test_a_model_with_other_initial_arithmetic_is_counted():
+    assert count_parameters_on_meta(Computed) == 12
 
 
 def count(config, vocab: int) -> int:

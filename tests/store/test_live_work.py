@@ -75,7 +75,9 @@ def test_free_keeps_a_run_that_a_job_on_slurm_may_need(old, squeue, caplog, line
     assert kept == ([f"{old} is kept: {who}"] if who else [])
 
 
-@pytest.mark.parametrize(("outcome", "is_kept"), [("failed", False), ("taken over", False), ("stopped", True)])
+@pytest.mark.parametrize(
+    ("outcome", "is_kept"), [("done", False), ("failed", False), ("taken over", False), ("stopped", True)]
+)
 def test_without_an_answer_the_end_that_a_job_recorded_counts(old, squeue, outcome, is_kept):
     """After a stop it may be requeued."""
     squeue(None)

@@ -113,7 +113,7 @@ def test_a_line_averages_finite_steps_and_counts_others(tmp_path, caplog):
 def test_event_files_leave_out_what_skipped_steps_lack():
     line = records_line(4, loss_per_token=None, nll_per_token=None, perplexity=None, gradient_norm=None, skipped=4)
     found = progress.scalars(line)
-    assert found.keys() == {f"updates/{name}" for name in ("lr", "tokens_per_s", "loader_share", "skipped", "format")}
+    assert found.keys() == {f"updates/{name}" for name in ("lr", "tokens_per_s", "loader_share", "skipped")}
 
 
 def test_speed_covers_the_last_interval_and_time_left_all_steps(tmp_path, caplog, monkeypatch):

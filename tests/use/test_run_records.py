@@ -72,9 +72,12 @@ def test_seeds_of_other_decodings_are_not_averaged(tmp_path):
             decoded(decoding=settings).write(tmp_path / str(one.run.seed) / "translations/final/test.json")
     first, second, older = (RunRecord.of(tmp_path / str(one.run.seed), one.run) for one in runs)
     assert [row["seeds"] for row in table_rows([first, second, older], [])] == ["1 2 3"]
+    decoded(decoding={"beam_size": 8}).write(tmp_path / "1/translations/final/dev.json")  # of no score here
+    first = RunRecord.of(tmp_path / "1", first.run)
+    assert [row["seeds"] for row in table_rows([first, second, older], [])] == ["1 2 3"]
     decoded(decoding={"beam_size": 8}).write(tmp_path / "2/translations/final/test.json")
     changed = RunRecord.of(tmp_path / "2", second.run)
-    with pytest.raises(UserError, match="weighted/C, scores/final/test: seeds were decoded with another beam_size"):
+    with pytest.raises(UserError, match="weighted/C, scores/final/test: seeds were decoded with different beam_size"):
         table_rows([first, changed, older], [])
     for one in (second, changed):
         one.store(tmp_path / "records")

@@ -87,7 +87,8 @@ class FlopsCell(FactCell):
     """FLOPs of the training, or of a step, counted from the model, without steps that a kill undid."""
 
     meaning: ClassVar[str] = (
-        "FLOPs of the training, counted from the model's matrix multiplications, 2 per multiply-add"
+        "FLOPs of the training, without repeated steps, counted from the model's matrix multiplications, 2 per "
+        "multiply-add"
     )
     kind: Literal["flops"]
     per: Literal["training", "update"] = Field(
@@ -109,8 +110,9 @@ class FlopsByTimeCell(FactCell):
     """FLOPs of the training as time x devices x sustained single-precision FLOP/s."""
 
     meaning: ClassVar[str] = (
-        "FLOPs of the training by the paper's formula, time x devices x sustained single-precision FLOP/s; the rate of "
-        "devices that the paper does not name is measured by multiplying two 1024 x 1024 matrices"
+        "FLOPs of the training, without repeated steps, by the paper's formula, time x devices x sustained "
+        "single-precision FLOP/s; the rate of devices that the paper does not name is measured by multiplying two "
+        "1024 x 1024 matrices"
     )
     kind: Literal["flops_by_time"]
 

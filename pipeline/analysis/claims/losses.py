@@ -50,8 +50,8 @@ class TrainedPair(Claim):
     def seconds(self, measured: Measurements) -> tuple[list[float], str]:
         """Return the mean training time of the system and of the baseline, and its unit in words.
 
-        Steps that a kill undid are left out. Time is CPU time if all trainings counted that, because time by the clock
-        depends on what else a processor does.
+        Steps that a kill undid are left out. Time is CPU time per thread if all trainings counted that, because
+        time by the clock depends on what else a processor does.
         """
         costs = [[measured.folders.required_cost(run) for run in runs] for runs in self.runs(measured)]
         counted = all(cost.thread_seconds for of_system in costs for cost in of_system)
@@ -59,7 +59,7 @@ class TrainedPair(Claim):
             fmean(kept_seconds(*pair, counted) for pair in zip(of_system, curves, strict=True))
             for of_system, curves in zip(costs, self.curves(measured), strict=True)
         ]
-        return found, "s of CPU time" if counted else "s"
+        return found, "s of CPU time per thread" if counted else "s"
 
     def dev_losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
         """Return dev losses, the final ones unless others are given, with the noise of final ones.

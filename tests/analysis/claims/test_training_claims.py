@@ -213,7 +213,9 @@ def test_equal_time_is_cpu_time_of_kept_steps(project_with, counted):
     put_timed_training(project, "C", [3.0, 2.0], 180.0, steps=600, **used["C"])
     put_timed_training(project, "A", [3.0, 2.0, 1.5, 1.0], 60.0, steps=400, **used["A"] if counted else {})
     baseline, unit = (
-        (2.02, "20 s of CPU time (trained for 20 and 40 s)") if counted else (1.02, "60 s (trained for 60 and 60 s)")
+        (2.02, "20 s of CPU time per thread (trained for 20 and 40 s)")
+        if counted
+        else (1.02, "60 s (trained for 60 and 60 s)")
     )
     assert row_of(project)["ours"] == f"C and A: 2.020 and {baseline:.3f} nats after {unit}"
 
