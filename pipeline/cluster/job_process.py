@@ -245,7 +245,8 @@ def request_requeue(job: str) -> None:
     log.error(
         "job %s has saved its progress, but can't be requeued (%s): a launcher that still waits for it submits "
         "another job; otherwise run the same command again",
-        *(job, fault),
+        job,
+        fault,
     )
 
 
