@@ -163,7 +163,7 @@ class RunFolders:
             score, trained = ScoreFile.read_if_there(path), self.trained(artifact.run)
             if score and trained:
                 score.require_training(trained.weights_digest, path)
-            self._scores[artifact] = None if score and changed_settings(self.view.experiment, artifact) else score
+            self._scores[artifact] = None if score and changed_decoding(self.view.experiment, artifact) else score
         return self._scores[artifact]
 
     def score_paths(self, run: artifacts.RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
@@ -178,7 +178,7 @@ class RunFolders:
         scores = [self.score(artifact) for artifact in wanted]
         if None in scores:
             unscored = scores.index(None)
-            changed = ", ".join(changed_settings(self.view.experiment, wanted[unscored]))
+            changed = ", ".join(changed_decoding(self.view.experiment, wanted[unscored]))
             raise NotRun(f"{paths[unscored]} {f'was not decoded with this {changed}' if changed else 'is not there'}")
         return paths
 
@@ -277,7 +277,7 @@ class RunFolders:
         return int(src[np.maximum(src, tgt) <= longest].max())
 
 
-def changed_settings(experiment: Experiment, artifact: artifacts.Score) -> list[str]:
+def changed_decoding(experiment: Experiment, artifact: artifacts.Score) -> list[str]:
     """Return the settings of a decoding that changed since the output behind a score was decoded."""
     run, names = artifact.run, (artifact.decoding, artifact.split)
     if artifact.measure == LogLikelihoods.folder:  # no search

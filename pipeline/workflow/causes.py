@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.analysis.run_folders import changed_settings
+from pipeline.analysis.run_folders import changed_decoding
 from pipeline.core.artifacts import Artifact, DatasetArtifact, RunArtifact, Score, Trained, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.outputs.manifest import entries_of
@@ -26,6 +26,7 @@ class Causes:
         self.runs = {state.run: state for state in campaign.runs}
         self.unmade = WAITING if campaign.driver else NOT_RUN
         self.reason_for = cache(self._reason_for)
+        self.changed_in = cache(self._changed_in)
         self.entries_of = cache(entries_of)
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
@@ -37,9 +38,9 @@ class Causes:
             if not self.layout.path(artifact).exists() or self.changed_in(artifact)
         ]
 
-    def changed_in(self, artifact: Artifact) -> list[str]:
+    def _changed_in(self, artifact: Artifact) -> list[str]:
         """Return the settings of a decoding that changed since an output that was scored."""
-        return changed_settings(self.graph.project, artifact) if isinstance(artifact, Score) else []
+        return changed_decoding(self.graph.project, artifact) if isinstance(artifact, Score) else []
 
     def why(self, artifacts: Iterable[Artifact]) -> str:
         """Return the most informative reason among all missing artifacts; empty if none is missing."""
