@@ -193,7 +193,7 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
         "dataset": dataset,
         "scale": scale,
         "seeds": joined(record.run.seed for record in seeds),
-        "updates": joined(record.trained.steps for record in seeds),
+        "steps": joined(record.trained.steps for record in seeds),
         "dev loss": mean_and_deviation([record.trained.dev.nll_per_token for record in seeds], 3),
         "fell in last fifth": f"{100 * fmean(gains):.1f} %" if gains else "",
     }
@@ -287,7 +287,7 @@ def describe_test_sets(records: list[RunRecord]) -> list[str]:
 NOTES = """\
 Dev loss in nats per symbol. Scores of one seed have their 95 % interval over sentences; means of several have the
 run-to-run standard deviation (±). Fewer than three seeds decide nothing. A system whose losses fell by 0.5 % or more on
-average over the last fifth of its updates is not at its plateau."""
+average over the last fifth of its steps is not at its plateau."""
 
 
 def record(

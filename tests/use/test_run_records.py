@@ -33,7 +33,7 @@ def test_table_row_has_means_and_deviations_over_seeds():
         "dataset": "multi30k-en-de",
         "scale": "small",
         "seeds": "1 2 3",
-        "updates": "1",
+        "steps": "1",
         "dev loss": "2.100 ± 0.100",
         "fell in last fifth": "0.6 %",
         "bleu_paper final/test": "33.00 ± 3.00",
