@@ -24,11 +24,11 @@ from fabricated import (
     write_training,
 )
 from lxml import html
-from made_records import progress_line
+from made_records import decoded, progress_line
 from made_site import make_results, sentences
 from real_project import real_project
 
-from pipeline.core.artifacts import ExampleTable, Figure, RunId, Score
+from pipeline.core.artifacts import ExampleTable, Figure, RunId, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
@@ -134,6 +134,20 @@ def test_pages_do_not_need_freed_training_text(project, tmp_path):
     assert texts
     check_links(site)
     assert not any("by frequency" in read(page) for page in site.glob("*.html"))
+
+
+def test_score_of_other_decoding_settings_is_on_no_page(project, tmp_path):
+    """The output of one system was decoded with another beam; no page may show its score."""
+    make_results(project)
+    old, current = (project.runs_of("weighted", name, "wmt14-en-de")[0] for name in ("C", "attention/C1"))
+    record = project.layout.path(Translation(old, "final", "dev")).with_suffix(".json")
+    decoded(lines=40, decoding={"beam_size": 7}).write(record)
+    site = site_of(project, tmp_path / "site")
+    assert [run_page(run) in read(site / "data/grammar-en-de-dev.js") for run in (old, current)] == [False, True]
+    for run, names in ((old, {"uniform"}), (current, {"final"})):
+        (table,) = html.fromstring(read(site / run_page(run))).xpath("//table[@id='scores']")
+        assert {row[4].text for row in table.xpath("tbody/tr")} == names
+    assert "final/scores.json" in read(site / run_page(old)).partition("not scored</summary>")[2]
 
 
 def test_every_link_leads_to_a_file_and_nothing_is_fetched(site):

@@ -98,10 +98,10 @@ class OutputSet:
         return (dataset, artifact.split) == (self.dataset, self.split) and self.score(artifact) is not None
 
     def score(self, artifact: DecodedArtifact) -> Score | None:
-        """Return the score of an output, which has the statistics of its sentences beside it; None if it is missing."""
+        """Return the score of an output, with the statistics of its sentences beside it; None if there is none."""
         elsewhere = getattr(artifact, "scored_on", None)
         found = Score(artifact.run, self.metric.reads.folder, artifact.decoding, artifact.split, elsewhere)
-        return found if self.site.path(found).exists() else None
+        return found if self.site.is_there(found) else None
 
     @property
     def tokenised_source(self) -> Path:

@@ -73,7 +73,7 @@ def missing(site: SiteData, run: RunId) -> list[str]:
     scores = (artifact for artifact in site.artifacts if isinstance(artifact, Score) and artifact.run == run)
     wanted = scores if site.trained(run) else [Trained(run)]
     target = site.project.layout.target
-    return list(dict.fromkeys(str(target(artifact)) for artifact in wanted if not site.path(artifact).exists()))
+    return list(dict.fromkeys(str(target(artifact)) for artifact in wanted if not site.is_there(artifact)))
 
 
 def settings(site: SiteData, run: RunId) -> list[dict[str, str]]:

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.run_folders import RunFolders, changed_decoding
 from pipeline.analysis.view import PaperView
 from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
-from pipeline.core.artifacts import Artifact, Parse, RunArtifact, RunId, Trained, Transcript, Translation
+from pipeline.core.artifacts import Artifact, Parse, RunArtifact, RunId, Score, Trained, Transcript, Translation
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import is_own, may_be_passed_on
 from pipeline.papers.comparability import PrintedProject
@@ -53,7 +53,7 @@ class SiteData:
         found: dict[RunId, list[RunArtifact]] = {}
         begun = {run: self.project.layout.run(run).exists() for run in self.runs}
         for artifact in self.artifacts:
-            if isinstance(artifact, RunArtifact) and begun.get(artifact.run, True) and self.path(artifact).exists():
+            if isinstance(artifact, RunArtifact) and begun.get(artifact.run, True) and self.is_there(artifact):
                 found.setdefault(artifact.run, []).append(artifact)
         return found
 
@@ -101,6 +101,11 @@ class SiteData:
     def path(self, artifact: Artifact) -> Path:
         """Return the file of an artifact."""
         return self.project.layout.path(artifact)
+
+    def is_there(self, artifact: Artifact) -> bool:
+        """Return whether an artifact exists; not for a score of an output that was decoded with other settings."""
+        changed = isinstance(artifact, Score) and changed_decoding(self.project, artifact)
+        return self.path(artifact).exists() and not changed
 
     def existing(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
         """Yield the artifacts of a kind that exist, of one run or, for None, of all."""
