@@ -1,6 +1,6 @@
 # Everything in one image: docker build -t reprise . && docker run --rm -it --gpus all -v "$PWD/work:/reprise/work" \
-#     -v "$PWD/results:/reprise/results" reprise bash         and, for data of your own, -v "$PWD/data:/reprise/data"
-# The steps are those of .ci/run; docs/how-to/slurm-and-containers.md says which build of PyTorch they take.
+#     -v "$PWD/results:/reprise/results" reprise bash         and, for your own data, -v "$PWD/data:/reprise/data"
+# The steps are those of .ci/run; docs/how-to/slurm-and-containers.md lists the builds of PyTorch.
 FROM debian:12-slim
 RUN apt-get update -qq && \
     apt-get install -y -qq --no-install-recommends make git python3 python3-venv >/dev/null
