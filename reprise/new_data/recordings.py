@@ -21,6 +21,7 @@ from pipeline.data.speech.audio import UNKNOWN_FRAMES
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.data.text.checks import comparison_key
 from pipeline.data.text.text_files import read_rows
+from pipeline.data.text.vocabulary import to_alphabet
 from reprise.new_data import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow
 from reprise.user_files import checked_path, lines_of, new_file, refuse_pipe
@@ -142,7 +143,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     by_speaker = len(speakers) >= len(SPLITS)
     by_key: dict[str, list[Utterance]] = defaultdict(list)
     for utterance in utterances:
-        by_key[comparison_key(utterance.speaker if by_speaker else utterance.text)].append(utterance)
+        by_key[comparison_key(utterance.speaker if by_speaker else spelling(utterance.text))].append(utterance)
     weights = {key: sum(utterance.seconds for utterance in of_key) for key, of_key in by_key.items()}
     chosen = by_weight(weights, shares, "speakers") if by_speaker else by_split(by_key, shares, "transcripts")
     warn_of_shares(chosen, weights, shares)
@@ -165,6 +166,11 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
             raw_bytes=round(seconds * rate * BYTES_A_SAMPLE),
         ),
     }
+
+
+def spelling(transcript: str) -> str:
+    """Return what training reads of a `transcript`, then its digits and signs, which make it unusable."""
+    return "".join(to_alphabet(transcript))
 
 
 def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shares: Sequence[float]) -> None:

@@ -166,6 +166,7 @@ FORMS = {
     "full width": ("ＡＢＣ１２３", "abc123"),
     "case": ("STRASSE İ ΣΑΣ", "straße i̇ σας"),
     "quotes and dashes": ("“It’s” – `no` ―", "\"It's\" - 'no' -"),
+    "quotes that Unicode takes apart": ("wie geht´s, 5″ ｀´", "wie geht's, 5\" ''"),
 }
 
 

@@ -104,9 +104,14 @@ def comparison_key(sentence: str) -> str:
     Form is white space, invisible characters, Unicode form (NFKC), case, and the shape of quotes and dashes.
     """
     key = sentence.lower()
-    if not key.isascii():
-        key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", sentence).casefold())
-    return "".join(FORM.sub(lambda found: ALIKE.get(found[0], ""), key).split())
+    if not key.isascii():  # NFKC makes a space with an accent of `´`, and two marks of `″`
+        key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", plain_form(sentence)).casefold())
+    return "".join(plain_form(key).split())
+
+
+def plain_form(text: str) -> str:
+    """Return a text with plain quotes and dashes, and without invisible characters."""
+    return FORM.sub(lambda found: ALIKE.get(found[0], ""), text)
 
 
 def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
