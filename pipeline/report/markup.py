@@ -62,7 +62,7 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def aligned(column: Sequence[str]) -> list[str]:
     """Return heading, rule and cells of a column in one width; numbers are right-aligned."""
     width = max(map(len, column))
-    numeric = all(cell[0] in "0123456789.-–" for cell in column[1:] if cell)
+    numeric = all(cell[0] in "0123456789.-–+" for cell in column[1:] if cell)
     heading, *cells = (f" {cell.rjust(width) if numeric else cell.ljust(width)} " for cell in column)
     return [heading, "-" * (width + 1) + (":" if numeric else "-"), *cells]
 

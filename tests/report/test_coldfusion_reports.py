@@ -1,6 +1,7 @@
 """Kinds of columns, claims, figures and tables that only Cold Fusion has, on made-up scores and transcripts."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from pipeline.data.sequence_store import write_tokens
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics.error_rates import domain_gap
 from pipeline.papers.reports import transcripts
+from pipeline.report.filled_table import fill
+from pipeline.report.table import render
 
 SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visit a hotel", "they sing one song a day"]
 
@@ -46,6 +49,15 @@ def test_domain_gap_lies_between_both_attention_models(project):
     assert float(cold["gap_ours"]) == pytest.approx(domain_gap(float(cold["target_wer_ours"]), *ends), abs=0.05)
     assert (cold["gap_printed"], cold["runs"].count(";")) == ("38.17", 0)
     assert (deep["gap_ours"], deep["status"]) == ("", "not run")
+
+
+def test_notes_name_the_domain_that_was_scored(project):
+    """Every column is of models trained on the source domain, and its name begins with the domain that it scores."""
+    for table, metrics in (("table2", ["perplexity"]), ("table3", ["cer", "wer"])):
+        text = render(project, "coldfusion", table, fill(project, "coldfusion", table))
+        found = re.findall(rf"^- (\w+): ({'|'.join(metrics)}) of ([\w-]+) \(", text, re.MULTILINE)
+        assert len(found) == 2 * len(metrics)
+        assert all(of.removesuffix("-text") in name.split("_") for name, _, of in found)
 
 
 def test_there_is_no_way_to_go_between_two_ends_that_are_as_good(project):

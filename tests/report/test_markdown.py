@@ -43,10 +43,10 @@ def test_row_has_every_shown_column_and_its_cost(project):
 
 
 def test_grid_aligns_numbers_right_and_has_no_empty_column():
-    rows = [["x", "", "1.5", "-2", "3"], ["1", "", "–", "", "y"], ["2", "", "y", "7", "4"]]
-    lines = grid(["a", "empty", "b", "c", "d"], rows).split("\n")
+    rows = [["x", "", "1.5", "-2", "3", "+1"], ["1", "", "–", "", "y", "-0"], ["2", "", "y", "7", "4", ""]]
+    lines = grid(["a", "empty", "b", "c", "d", "e"], rows).split("\n")
     assert len({len(line) for line in lines}) == 1 and "empty" not in lines[0]
-    assert [cell[-1] for cell in lines[1].strip("|").split("|")] == ["-", "-", ":", "-"]
+    assert [cell[-1] for cell in lines[1].strip("|").split("|")] == ["-", "-", ":", "-", ":"]
 
 
 def test_only_deviations_of_its_rows_stand_below_a_table(project):

@@ -95,7 +95,8 @@ class ScoreCell(MeasuredCell):
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
         seen = {(row["test_set"], row["signature"]) for row in values if row["ours"]}
         made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "no score yet"
-        return f"{self.metric} of {self.dataset} ({', '.join(self.splits)}){remark}. Ours: {made}."
+        scored = self.scored_on or self.dataset
+        return f"{self.metric} of {scored} ({', '.join(self.splits)}){remark}. Ours: {made}."
 
 
 def difference(ours: float, printed: str, why_not: str) -> str:
