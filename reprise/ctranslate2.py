@@ -16,10 +16,10 @@ from pipeline.models.transformer.layers import LAYER_NORM_EPS
 from pipeline.models.transformer.model import Transformer
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits
-from reprise.model import Model
+from reprise.model import LONGEST_SOURCE, Model
 from reprise.user_files import whole_folder
 
-POSITIONS = 2048
+POSITIONS = LONGEST_SOURCE + 1
 """Exported positions of a model with sinusoids, which have no last position."""
 
 
@@ -168,7 +168,7 @@ def ctranslate2_search(model: Model, compute_type: str) -> Decoder:
         compute_type: Type of the matrix multiplications, e.g. float32 or int8.
 
     Returns:
-        The decoder. It raises UserError for a source with more symbols than exported positions.
+        The decoder, for sources of at most `LONGEST_SOURCE` symbols.
 
     Raises:
         UserError: CTranslate2 is not installed, or does not support the model, search or type.
@@ -182,10 +182,6 @@ def ctranslate2_search(model: Model, compute_type: str) -> Decoder:
 
     def search(batch: Any) -> list[Hypothesis]:
         lengths = batch.expected_length.tolist()  # without EOS
-        if (longest := max(lengths)) > last:
-            raise UserError(
-                f"a line of {longest} symbols; CTranslate2 reads up to {last}: split it, or omit --ctranslate2"
-            )
         sentences = zip(batch.src.tolist(), lengths, strict=True)
         limits = output_limits(model.trained.model, batch, model.config.max_extra_length)
         found = translator.translate_batch(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.config import DecodingConfig
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of, shown
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.data.batches.corpus_batches import EvalBatches, normalisation_corpus
@@ -22,6 +22,9 @@ from reprise.model_input import GivenSpeech, GivenText, Preparation, features, n
 from reprise.opening import decoding_of
 
 log = logging.getLogger(__name__)
+
+LONGEST_SOURCE = 2047
+"""Subwords of a line. Memory and time grow quadratically: 10,000 take gigabytes and many minutes."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +121,7 @@ class Model:
             lines: Sentences as plain text, not tokenised.
 
         Raises:
-            UserError: The model does not translate, or a line has more tokens than the model has positions.
+            UserError: The model does not translate, or a line has too many subwords.
         """
         self.require("sentences", "translate")
         return self.map_lines(lines, lambda tokens: self.preparation.text(self.decode_tokens(tokens)))
@@ -130,7 +133,7 @@ class Model:
             lines: Sentences tokenised as in the treebank.
 
         Raises:
-            UserError: The model does not parse, or a line has more tokens than the model has positions.
+            UserError: The model does not parse, or a line has too many subwords.
         """
         self.require("trees", "parse")
 
@@ -160,9 +163,16 @@ class Model:
         return [next(found) if line else "" for line in tokens]
 
     def decode_tokens(self, tokens: list[str]) -> list[str]:
-        """Return the tokenised outputs of tokenised lines; empty for one without symbols, as of a zero-width space."""
+        """Return the tokenised outputs of tokenised lines; empty for one without symbols, as of a zero-width space.
+
+        Raises:
+            UserError: A line has more than `LONGEST_SOURCE` subwords.
+        """
         assert self.symbols[0] is not None, "only speech has no source symbols, and `require` refused it"
         sentences = self.symbols[0].encode(tokens)
+        if long := [line for line, found in zip(tokens, sentences, strict=True) if len(found) > LONGEST_SOURCE]:
+            fault = f"{count_of(len(long), 'line has', 'lines have')} more than {LONGEST_SOURCE:,} subwords"
+            raise UserError(f"{fault}; write a sentence per line, unlike {shown(long[0])}")
         read = [sentence for sentence in sentences if sentence]
         found = iter(self.decode(GivenText("the text", read)) if read else [])
         return [next(found) if sentence else "" for sentence in sentences]

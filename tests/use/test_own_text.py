@@ -195,10 +195,12 @@ def test_ctranslate2_finds_no_better_output_than_our_search():
         assert theirs.tokens != best.tokens or theirs.log_prob == pytest.approx(best.log_prob, abs=0.02)
 
 
-def test_line_too_long_for_ctranslate2_is_refused(refused):
-    Path("long.en").write_text("a " * 2500 + "\n")
+def test_line_of_too_many_subwords_is_refused_by_either_search(refused):
+    Path("long.en").write_text(f"{SENTENCE}\n" + "a " * 2500 + "\n")
     search = ["--decoding", "length_normalisation=length,alpha=1", "--ctranslate2", "float32"]
-    assert "symbols; CTranslate2 reads up to 2047" in refused("translate", RUN, "long.en", *search, *SMOKE)
+    for more in (search, []):
+        said = refused("translate", RUN, "long.en", *more, *SMOKE)
+        assert "1 line has more than 2,047 subwords; write a sentence per line, unlike 'a a a a" in said
 
 
 def test_a_pipe_is_read_as_a_file_is(capsys):

@@ -103,6 +103,14 @@ def test_a_model_whose_files_belong_together_translates(tmp_path):
     assert len(open_packed(pack(tmp_path), threads=1).translate(["abcd efgh"])) == 1
 
 
+def test_line_of_too_many_subwords_is_named(tmp_path, monkeypatch):
+    model, most = open_packed(pack(tmp_path), threads=1), "abcd efgh"
+    monkeypatch.setattr("reprise.model.LONGEST_SOURCE", len(model.symbols[0].model.encode(most)))
+    assert len(model.translate([most])) == 1
+    with pytest.raises(UserError, match=r"^2 lines have more than \d subwords; .*, unlike 'abcd efgh a'$"):
+        model.translate(["", f"{most} a", most, "a " * 50])
+
+
 @pytest.mark.parametrize("lie", [{"subwords": 90}, {"form": "speech"}, {"sample_rate": 8000, "high_hz": 3800.0}])
 def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
     with pytest.raises(UserError, match=r"model\.json: belongs to another model than the files beside it"):
