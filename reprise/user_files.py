@@ -48,13 +48,14 @@ def refuse_pipe(path: Path) -> None:
 
 
 def checked_path(path: Path) -> str:
-    """Return the absolute path of a file.
+    """Return the path of a file in the project, the working folder, relative to it; of another one, the absolute path.
 
     Raises:
         UserError: A dataset file cannot contain its name, or it is a pipe or device.
     """
     refuse_pipe(path)
-    place = str(path.resolve())
+    found, root = path.resolve(), Path().resolve()
+    place = str(found.relative_to(root) if found.is_relative_to(root) else found)
     if not path.name.isprintable() or UNWRITABLE.search(place):
         raise UserError(f"{one_line(place)}: a dataset file can't have this name; use printable characters")
     return place

@@ -101,6 +101,24 @@ def test_text_in_any_language_is_prepared_as_the_file_says(root):
     assert main(["download", "--dataset", str(path), "--corpus", "other", "--downloads", "elsewhere"]) == 1
 
 
+def test_dataset_file_holds_in_a_project_that_moved(root, tmp_path_factory, monkeypatch):
+    """Its test set lies outside of the project, and stays there."""
+    outside = tmp_path_factory.mktemp("outside")
+    for split, count in (("train", 60), ("dev", 4), ("test", 4)):
+        for seed, language in enumerate(("en", "uk")):
+            write((outside if split == "test" else root) / f"{split}.{language}", sentences(count, seed))
+    tests = [f"{outside}/test.en", f"{outside}/test.uk"]
+    assert reprise(["new", "dataset", "mine", *SENTENCES, "--dev", "dev.en", "dev.uk", "--test", *tests]) == 0
+    moved = outside / "moved"
+    for name in ("train.en", "train.uk", "dev.en", "dev.uk", "workflow/datasets/mine.yaml"):
+        (moved / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).rename(moved / name)
+    monkeypatch.chdir(moved)
+    stage = ["--dataset", "workflow/datasets/mine.yaml", "--corpus", "corpus", "--downloads", "downloads"]
+    assert main(["download", *stage]) == 0
+    assert Path("corpus/raw/dev.uk").read_bytes() == Path("dev.uk").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
