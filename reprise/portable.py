@@ -25,12 +25,13 @@ from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
-from pipeline.core.records.outputs import MetricValue, ScoreFile
+from pipeline.core.records.outputs import Decoded, MetricValue, ScoreFile
 from pipeline.core.records.record import Record
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.fetch.archives import members
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Alphabet, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
+from pipeline.metrics.error_rates import LogLikelihoods
 from pipeline.models.seq2seq import Seq2Seq, count_parameters_on_meta
 from pipeline.training import machine, run_model, tensor_file
 from reprise.find_runs import PACKED_FILE, FoundRun
@@ -102,7 +103,7 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         corpus=trained.corpus,
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1, "averaged": "last"}),
-        scores=scores_of(found, chosen.name),
+        scores=scores_of(found.folder, chosen, trained.weights_digest),
         redistributable=may_be_passed_on(found.dataset),
         **terms,
         weights=trained.weights_digest,
@@ -116,11 +117,22 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
 
 
-def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
-    """Return the scores of a run with a decoding, by dev or test set and metric."""
+def scores_of(folder: Path, chosen: NamedDecoding, weights: str) -> dict[str, dict[str, MetricValue]]:
+    """Return the scores of a run with a decoding, by dev or test set and metric.
+
+    Args:
+        folder: Folder of the run.
+        chosen: The decoding; scores of outputs that other settings decoded are left out.
+        weights: Digest of the weights; scores of other weights are left out.
+    """
     scores: dict[str, dict[str, MetricValue]] = {}
-    for path in sorted(found.folder.glob(f"*/{decoding}/*.json")):
-        if path.with_suffix(".npz").exists():
+    for path in sorted(folder.glob(f"*/{chosen.name}/*.json")):
+        records = map(Decoded.read, folder.glob(f"trans*/{chosen.name}/{path.name}"))
+        is_searched = path.parent.parent.name != LogLikelihoods.folder
+        differs = (
+            it.weights != weights or (is_searched and chosen.config.changed_since(it.decoding)) for it in records
+        )
+        if path.with_suffix(".npz").exists() and not any(differs):
             record = ScoreFile.read(path)
             scores.setdefault(record.test_set, {}).update(record.metrics)
     return scores

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from made_records import decoded, score_file
 from packed_model import pack
 
 from pipeline.config import DecodingConfig
@@ -14,8 +15,8 @@ from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from reprise.ctranslate2 import length_exponent, plain_transformer
-from reprise.opening import open_model, split_decoding
-from reprise.portable import open_packed, pack_archive, unpack, verify
+from reprise.opening import NamedDecoding, open_model, split_decoding
+from reprise.portable import open_packed, pack_archive, scores_of, unpack, verify
 
 
 def archive_of(path: Path, members: dict[str, bytes | None]) -> Path:
@@ -97,6 +98,23 @@ def test_sums_that_are_no_text_make_no_packed_model(tmp_path):
     (tmp_path / "SHA256SUMS").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="so it is not a packed model"):
         verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "weights", "shown"),
+    [({}, "toy", {"chrf", "perplexity"}), ({"beam_size": 1}, "toy", {"perplexity"}), ({}, "other", set())],
+)
+def test_model_card_has_scores_of_its_weights_and_decoding_only(tmp_path, changed, weights, shown):
+    for measure, metric in (("scores", "chrf"), ("perplexities", "perplexity")):
+        value = {metric: {"value": 50.0, "low": None, "high": None, "signature": "toy"}}
+        (tmp_path / measure / "final").mkdir(parents=True)
+        score_file(value, 10).write(tmp_path / measure / "final/test.json")
+        (tmp_path / measure / "final/test.npz").touch()
+    (tmp_path / "translations/final").mkdir(parents=True)
+    decoded(decoding={"beam_size": 8}, weights=weights).write(tmp_path / "translations/final/test.json")
+    config = DecodingConfig.model_validate({"beam_size": 8} | changed)
+    chosen = NamedDecoding("final", config, tmp_path / "model.safetensors", None)
+    assert {*scores_of(tmp_path, chosen, "toy").get("toy", {})} == shown
 
 
 def test_a_model_whose_files_belong_together_translates(tmp_path):

@@ -164,7 +164,9 @@ class Source(Closed):
     """One file to fetch."""
 
     urls: list[str] = Field(default=[], description="Addresses, tried in turn; none = only a mirror has it")
-    path: str | None = Field(default=None, description="The user's own file, read in place; a relative path begins in the project")
+    path: str | None = Field(
+        default=None, description="The user's own file, read in place; a relative path begins in the project"
+    )
     mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
     sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
     md5: Md5 | None = Field(default=None, description="MD5 of the file, if no SHA-256 is published")
