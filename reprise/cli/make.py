@@ -33,8 +33,8 @@ from reprise.screen import screen
 
 log = logging.getLogger(__name__)
 
-SNAKEMAKE = (sys.executable, "-m", "snakemake")
-QUIET = ("--quiet", "rules", "host", "reason")
+SNAKEMAKE = ("-m", "snakemake", "--quiet", "rules", "host", "reason")
+"""Arguments of the interpreter, to which others may be added."""
 EVERY_S = 1.0
 DETAIL = re.compile(
     r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete|Exiting|Elapsed)"
@@ -118,7 +118,7 @@ def print_dry_run(arguments: Sequence[str], project: Project) -> None:
     Raises:
         UserError: Snakemake failed; the message contains its errors.
     """
-    command = [*SNAKEMAKE, "--dry-run", *QUIET, "progress", *arguments]
+    command = [sys.executable, *SNAKEMAKE, "progress", "--dry-run", *arguments]
     done = subprocess.run(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     lines = done.stdout.decode(errors="replace").splitlines()
     if done.returncode:
@@ -141,7 +141,7 @@ class Workflow:
     """
 
     def __init__(self, arguments: list[str], project: Project):
-        self.command = [*SNAKEMAKE, *QUIET, *arguments]
+        self.command = [sys.executable, *SNAKEMAKE, *arguments]
         self.root, self.log = project.root, project.layout.scale_folder / MAKE_LOG
         self.received: int | None = None
 

@@ -15,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 from copied_project import ROOT
+from programs import install
 from real_project import real_project
 
 from pipeline.core.artifacts import Claims, Figure, Table
@@ -194,12 +195,13 @@ def test_a_terminal_has_a_screen(project, monkeypatch, capsys):
     assert "to continue:" not in said
 
 
-def test_reasons_of_snakemake_are_no_part_of_a_dry_run(monkeypatch, project, capsys):
+def test_reasons_of_snakemake_are_no_part_of_a_dry_run(tmp_path, monkeypatch, project, capsys):
     """A warning before them and the summary after them are printed."""
     reasons = "Reasons:\n    params have changed since last execution:\n        table\nSome jobs were triggered\n"
     summary = "In short: 2 jobs\n  train  1\n"
     text = f"a warning\n{reasons}This was a dry-run (flag -n).\n\n{summary}"
-    monkeypatch.setattr(MODULE, "SNAKEMAKE", ("sh", "-c", 'printf %s "$0"', text))
+    python = install(tmp_path / "python", f"#!/bin/sh\nprintf %s {shlex.quote(text)}\n")
+    monkeypatch.setattr(sys, "executable", str(python))
     print_dry_run([], project)
     assert capsys.readouterr().out == f"a warning\n{summary}"
 
