@@ -24,7 +24,7 @@ from itertools import groupby
 import numpy as np
 
 from pipeline.core.errors import UserError, count_of
-from pipeline.metrics.metric import Total, resampled
+from pipeline.metrics.metric import Total, percentile_interval, resampled
 
 Scale = Total
 """Maps scores to the scale on which they are compared."""
@@ -108,8 +108,7 @@ class Sample:
     @property
     def interval(self) -> tuple[float, float]:
         """Return the 95 % bootstrap interval, which covers the choice of sentences but not of seeds."""
-        low, high = np.percentile(self.draws.mean(axis=0), [2.5, 97.5])
-        return float(low), float(high)
+        return percentile_interval(self.draws.mean(axis=0))
 
     @property
     def groups(self) -> tuple[np.ndarray, ...]:

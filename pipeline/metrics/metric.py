@@ -171,8 +171,14 @@ def bootstrap_interval(statistics: np.ndarray, total: Total) -> Interval:
     value = float(total(statistics.sum(axis=0)))
     if len(statistics) == 1:
         return Interval(value)
-    low, high = np.percentile(resampled(statistics, total), [2.5, 97.5])
-    return Interval(value, float(low), float(high))
+    return Interval(value, *percentile_interval(resampled(statistics, total)))
+
+
+def percentile_interval(scores: np.ndarray) -> tuple[float, float]:
+    """Return the ends between which 95 % of `scores` (resamples,) lie; some may be infinite, as a perplexity."""
+    with np.errstate(invalid="ignore"):  # numpy interpolates between two infinite scores by their difference, NaN
+        low, high = np.nan_to_num(np.percentile(scores, [2.5, 97.5]), nan=np.inf, posinf=np.inf)
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -208,14 +214,16 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, total: Total, resamples: int 
         The difference of a and b.
 
     Raises:
-        UserError: The numbers of sentences differ, or there is one sentence.
+        UserError: The numbers of sentences differ, there is one sentence, or scores are infinite.
     """
     if len(a) != len(b):
         raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: score both systems on one test set")
     if len(a) == 1:
         raise UserError("can't compare scores of one sentence: use a test set with at least two")
-    difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
-    return compare_resamples(difference, resampled(a, total, resamples) - resampled(b, total, resamples))
+    draws = [resampled(statistics, total, resamples) for statistics in (a, b)]
+    if not np.isfinite(draws).all():
+        raise UserError("can't compare infinite scores: one of the systems gives a sentence almost no probability")
+    return compare_resamples(float(total(a.sum(axis=0)) - total(b.sum(axis=0))), draws[0] - draws[1])
 
 
 def compare_resamples(difference: float, differences: np.ndarray) -> Comparison:

@@ -1,6 +1,5 @@
 """A table filled in with what was measured: each printed number beside ours, as the CSV has it."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -69,8 +68,6 @@ class FilledTable:
         if not values["printed"] or not values.get("low"):
             return ""
         printed, low, high = (float(values[key]) for key in ("printed", "low", "high"))
-        if math.isnan(low + high):  # of resamples that are infinite, as a perplexity may be
-            low = high = float(values["ours"])
         return HIGHER if printed < low else LOWER if printed > high else AGREES
 
     @property

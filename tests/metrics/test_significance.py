@@ -1,9 +1,11 @@
+import math
 import time
 
 import numpy as np
 import pytest
 
 from pipeline.core.errors import UserError
+from pipeline.metrics import metric_named
 from pipeline.metrics.bleu import bleu
 from pipeline.metrics.metric import bootstrap_interval, draw_counts, paired_bootstrap, resampled
 
@@ -23,6 +25,17 @@ def test_the_interval_is_as_wide_as_theory_has_it():
     assert interval.high - interval.low == pytest.approx(2 * 1.96 * 0.5 / 2000**0.5, rel=0.1)
     assert interval.low < interval.value < interval.high
     assert interval.value == rows[:, 0].mean()
+
+
+def test_an_infinite_score_has_an_infinite_end():
+    """A sentence that a model gives no probability is in 64 % of the resamples of 51 sentences."""
+    rows = np.array([[1e5, 1.0]] + [[2.0, 1.0]] * 50)
+    metric = metric_named("perplexity")
+    one, every = bootstrap_interval(rows, metric.total), bootstrap_interval(rows[:1].repeat(9, axis=0), metric.total)
+    assert (one.low, one.high) == (pytest.approx(math.exp(2)), math.inf)
+    assert (every.low, every.high) == (math.inf, math.inf)
+    with pytest.raises(UserError, match="infinite"):
+        paired_bootstrap(rows, rows[1:].repeat(2, axis=0)[:51], metric.total)
 
 
 def test_each_resample_has_as_many_sentences_as_the_test_set():

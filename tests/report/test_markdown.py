@@ -81,7 +81,7 @@ def test_standing_needs_a_printed_number(project):
         before, cell[key] = cell[key], ""
         assert filled.verdict("bleu", 1) == ""
         cell[key] = before
-    cell |= {"ours": "inf", "low": "nan", "high": "nan"}
+    cell |= {"ours": "inf", "low": "inf", "high": "inf"}
     assert filled.verdict("bleu", 1) == "higher"
 
 
