@@ -507,6 +507,14 @@ def test_scores_of_one_test_set_and_decoding_do_not_name_them(project, tmp_path,
     assert ('class="which' in read(site / run_page(run))) == named
 
 
+def test_data_that_was_only_scored_is_named_with_its_terms(site):
+    """The made recognisers were trained on the source domain and transcribe the target domain."""
+    project, folder = site
+    used = project.stand_in("target")
+    assert f"{used} instead of target" in read(folder / "paper-coldfusion.html")
+    assert project.dataset_records[used].title in read(folder / "index.html").split("<h2>Data</h2>")[1]
+
+
 def test_published_results_stand_beside_ours_on_the_home_page(site, project, tmp_path):
     assert "fairseq tiny Transformer" in read(site[1] / "index.html").split("recipes did not run")[1]
     assert "arXiv None" not in "".join(map(read, site[1].glob("*.html")))

@@ -45,8 +45,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     pages = Pages(out, SiteData(project.load(), private))
     build(pages)
     log.info("%s: %d files", out / "index.html", len(pages.written))
-    records = [pages.site.project.dataset_records[run_id.dataset] for run_id in pages.site.begun]
-    own = sorted({record.name for record in records if is_own(record) and not may_be_passed_on(record)})
+    own = [record.name for record in pages.site.datasets if is_own(record) and not may_be_passed_on(record)]
     if own:
         log.warning("%s: shows text of %s; check its licence before you publish the site", out, ", ".join(own))
 
@@ -67,7 +66,6 @@ def build(pages: Pages) -> None:
     for output_set in sets:
         outputs.write_outputs(pages, output_set)
     cards.sort(key=lambda card: card.last_made, reverse=True)
-    datasets = sorted({run_id.dataset for run_id in site.begun})
     pages.page(
         "index.html",
         "home.html",
@@ -78,7 +76,7 @@ def build(pages: Pages) -> None:
         sets=sets,
         description=site.project.scale.description,
         runs=site.begun,
-        datasets=by_terms(site.project.dataset_records[name] for name in datasets),
+        datasets=by_terms(site.datasets),
     )
     pages.remove_others()
 

@@ -16,7 +16,7 @@ from pipeline.data.text.vocabulary import Alphabet
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.metric import Metric
 from pipeline.report.labels import output_name, pair_of
-from pipeline.report.site.site_data import DecodedArtifact, SiteData, decoded_outputs, file_name, run_page
+from pipeline.report.site.site_data import DecodedArtifact, SiteData, dataset_of, decoded_outputs, file_name, run_page
 
 METRICS = {"sentences": "chrf", "trees": "f1", "speech": "wer"}
 """Metric of a single sentence, by form of the dataset; BLEU is not defined for a few words."""
@@ -94,8 +94,8 @@ class OutputSet:
 
     def has(self, artifact: DecodedArtifact) -> bool:
         """Return whether an output is of this split and has a score."""
-        dataset = getattr(artifact, "scored_on", artifact.run.dataset)
-        return (dataset, artifact.split) == (self.dataset, self.split) and self.score(artifact) is not None
+        wanted = (dataset_of(artifact), artifact.split) == (self.dataset, self.split)
+        return wanted and self.score(artifact) is not None
 
     def score(self, artifact: DecodedArtifact) -> Score | None:
         """Return the score of an output, with the statistics of its sentences beside it; None if there is none."""
@@ -174,8 +174,6 @@ class OutputSet:
 
 def output_sets(site: SiteData) -> list[OutputSet]:
     """Return one for each split that has an output."""
-    keys = dict.fromkeys(
-        (getattr(output, "scored_on", output.run.dataset), output.split) for output in decoded_outputs(site)
-    )
+    keys = dict.fromkeys((dataset_of(output), output.split) for output in decoded_outputs(site))
     sets = (OutputSet(site, dataset, cast(SplitName, split)) for dataset, split in keys)
     return [output_set for output_set in sets if output_set.artifacts]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.analysis.cells.cell import RunCell
+from pipeline.analysis.cells.scores import MeasuredCell
 from pipeline.analysis.claims.scores import OrderClaim
 from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
 from pipeline.analysis.view import NamedScore
@@ -235,8 +236,9 @@ def run_totals(site: SiteData, paper: str, tables: dict[str, FilledTable]) -> Ru
     trained = [record for run in runs if (record := site.trained(run))]
     costs = [cost for run in runs if (cost := site.cost(run))]
     starts = [start for cost in costs for start in cost.starts]
-    cells = (cell for filled in tables.values() for cell in filled.entry.cells.values())
+    cells = [cell for filled in tables.values() for cell in filled.entry.cells.values()]
     named = {cell.dataset for cell in cells if isinstance(cell, RunCell)}
+    named |= {cell.scored_on for cell in cells if isinstance(cell, MeasuredCell) and cell.scored_on}
     return RunTotals(
         runs=runs,
         done=len(trained),

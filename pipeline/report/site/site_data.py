@@ -13,7 +13,7 @@ from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Artifact, Parse, RunArtifact, RunId, Score, Trained, Transcript, Translation
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.data.dataset import is_own, may_be_passed_on
+from pipeline.data.dataset import AnyDataset, is_own, may_be_passed_on
 from pipeline.papers.comparability import PrintedProject
 from pipeline.papers.project import Project
 from pipeline.report.filled_table import NOT_RUN, NOT_SCORED
@@ -135,6 +135,12 @@ class SiteData:
         failure = read_failure(self.project.layout.run(run))
         return failure.error if failure else ""
 
+    @property
+    def datasets(self) -> list[AnyDataset]:
+        """Return the datasets that runs were trained on, and those whose text outputs stand beside, by name."""
+        names = {run.dataset for run in self.begun} | {dataset_of(output) for output in decoded_outputs(self)}
+        return [self.project.dataset_records[name] for name in sorted(names)]
+
     def is_shown(self, dataset: str) -> bool:
         """Return whether pages may show text of a dataset: one of the user's own, or one that may be passed on."""
         record = self.project.dataset_records[dataset]
@@ -154,6 +160,11 @@ def paper_page(paper: str) -> str:
 def file_name(*names: str) -> str:
     """Join names by dots; other characters that part names or addresses, such as `.`, `#` and `?`, become codes."""
     return ".".join(re.sub(r"[^\w-]", lambda found: f"~{ord(found[0]):x}~", name) for name in names)
+
+
+def dataset_of(output: DecodedArtifact) -> str:
+    """Return the dataset that an output is of; a recogniser may transcribe another one than it was trained on."""
+    return output.scored_on if isinstance(output, Transcript) else output.run.dataset
 
 
 def decoded_outputs(site: SiteData, run: RunId | None = None) -> list[DecodedArtifact]:
