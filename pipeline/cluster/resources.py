@@ -21,7 +21,7 @@ INSTEAD = {
     "array chdir dependency error job-name open-mode output signal": "launchers need it to find, follow and stop jobs; "
     "remove it",
     "parsable quiet test-only wait wrap": "launchers read the id of a job, which sbatch prints at once; remove it",
-    "gpus gpus-per-node gpus-per-socket gpus-per-task": "set `gpus` in workflow/scales, and `gres:` to their type",
+    "gpus gpus-per-node gpus-per-socket gpus-per-task tres-per-task": "set `gpus` in workflow/scales, and `gres:` to their type",
     "ntasks ntasks-per-node tasks-per-node ntasks-per-gpu": "a job has one task per GPU; remove it",
     "cpus-per-task cpus-per-gpu": "set `threads` in workflow/scales instead",
     "nodes": "set `nodes` in workflow/scales instead",
@@ -29,6 +29,9 @@ INSTEAD = {
     "cluster clusters": "run `export SLURM_CLUSTERS=…` instead, which squeue reads, too",
 }
 """Remedies for options of sbatch that contradict ours, or that squeue would have to know."""
+READ = (*(name for names in INSTEAD for name in names.split()), *MEMORY)
+READ += ("account", "exclude", "gres", "no-requeue", "partition", "requeue")
+"""Options that launchers refuse or read; sbatch would know them by their first letters, too."""
 
 
 def non_negative(text: str, least: int = 0) -> int:
@@ -183,11 +186,13 @@ def parse_options(options: str) -> dict[str, object]:
     parsed: dict[str, object] = {}
     for option in words:
         shown, equals, value = option.partition("=")
-        name = shown.removeprefix("--")
-        if name == shown:
+        name = shown.removeprefix("--").replace("_", "-")  # as submitit writes it
+        if not shown.startswith("--") or not name:
             raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
         if remedy := next((remedy for names, remedy in INSTEAD.items() if name in names.split()), ""):
             raise UserError(f"sbatch option {shown!r}: {remedy}")
+        if name not in READ and (whole := next((known for known in READ if known.startswith(name)), "")):
+            raise UserError(f"sbatch option {shown!r}: is short for --{whole}; write the whole name")
         if name in parsed:
             raise UserError(f"sbatch option {shown!r}: is repeated; write it once")
         parsed[name] = value if equals else True
