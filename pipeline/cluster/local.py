@@ -31,6 +31,7 @@ from pipeline.core.records.jobs import Submission, record_event
 log = logging.getLogger(__name__)
 ACQUIRED: dict[str, list[int]] = {}
 """Descriptors of locked files, by GPU; the locks end with this process."""
+LISTED_WITHIN_S = 60.0  # a driver that is not loaded takes seconds
 
 
 def acquire_gpus(count: int, jobs_per_gpu: int = 1, alone: bool = False) -> None:
@@ -109,9 +110,13 @@ def visible_gpus() -> list[str]:
 
 
 def listed_gpus() -> list[str]:
-    """Return the UUIDs of all GPUs; of a divided GPU (MIG), those of its instances."""
+    """Return the UUIDs of all GPUs, of a divided GPU (MIG) those of its instances; none if the driver hangs."""
     command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
-    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    try:
+        listing = subprocess.run(command, capture_output=True, text=True, timeout=LISTED_WITHIN_S).stdout
+    except subprocess.TimeoutExpired:
+        log.warning("nvidia-smi -L: no answer within %g s; GPUs are used without counting them", LISTED_WITHIN_S)
+        listing = ""
     gpus = [""]
     for gpu in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", listing):
         if gpu.startswith("MIG") and gpus[-1].startswith("GPU"):

@@ -156,6 +156,13 @@ def test_slurm_jobs_with_equal_gpu_indices_do_not_wait(take):
         assert take(1, SLURM_JOB_ID=job, CUDA_VISIBLE_DEVICES="0").stdout.readline() == "0\n"
 
 
+def test_a_driver_that_hangs_lists_no_gpus(monkeypatch, tmp_path, caplog):
+    install(tmp_path / "nvidia-smi", "#!/bin/sh\nexec sleep 60\n", monkeypatch)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(local, "LISTED_WITHIN_S", 0.2)
+    assert visible_gpus() == [] and "nvidia-smi -L: no answer within 0.2 s" in caplog.text
+
+
 DIVIDED = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1f)
   MIG 3g.20gb     Device  0: (UUID: MIG-2a)
   MIG 3g.20gb     Device  1: (UUID: MIG-2b)
