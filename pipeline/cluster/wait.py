@@ -5,6 +5,7 @@ it was killed, as long as the run makes progress. If the node was unfit, the nex
 submitted if the last one failed by itself, was cancelled, or needs more memory.
 """
 
+import contextlib
 import logging
 import os
 import sys
@@ -221,12 +222,13 @@ class LogTail:
             self.position = max(0, path.stat().st_size - BACKLOG_BYTES)
 
     def new_lines(self) -> Iterator[str]:
-        """Yield the complete lines that were added since the last call."""
-        if self.path is None or not is_listed(self.path):
-            return
-        with open(self.path, "rb") as handle:
-            handle.seek(self.position)
-            added = handle.read()
+        """Yield the complete lines that were added since the last call; a later call yields what a disk withholds."""
+        added = b""
+        with contextlib.suppress(OSError):
+            if self.path is not None and is_listed(self.path):
+                with open(self.path, "rb") as handle:
+                    handle.seek(self.position)
+                    added = handle.read()
         whole, newline, _ = added.rpartition(b"\n")
         self.position += len(whole) + len(newline)
         for line in whole.split(b"\n") if newline else ():

@@ -12,9 +12,11 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.cluster import state as commands
 from pipeline.cluster.state import is_done, job_key, perform_command, read_failure, read_starts, record_command
+from pipeline.cluster.wait import LogTail
 from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import (
+    Done,
     Failure,
     Retry,
     RunClaim,
@@ -98,20 +100,32 @@ def test_repair_of_events_keeps_whole_lines_and_a_copy(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["os.listdir", "io.open"])
-def test_events_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypatch):
+def test_state_files_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypatch):
+    """A launcher reads them for days."""
     claim = RunClaim(host="n1", pid=1, job="7", time=1.0, token="a")
     record_event(tmp_path, claim)
+    Done(key="k").write(tmp_path / "done.json")
+    (tmp_path / "log").write_text("a line\n")
+    fail_once(call, monkeypatch)
+    assert is_done(tmp_path, "k")
+    fail_once(call, monkeypatch)
+    assert last_event(RunClaim, tmp_path) == claim
+    fail_once(call, monkeypatch)
+    reader = LogTail(tmp_path / "log", from_start=True)
+    assert [*reader.new_lines()] == [] and [*reader.new_lines()] == ["a line"]
+
+
+def fail_once(call: str, monkeypatch) -> None:
+    """Let the next `call` of the system fail."""
     faults, real = iter([OSError(errno.ESTALE, "Stale file handle")]), {"os.listdir": os.listdir, "io.open": open}[call]
 
-    def fail_once(*arguments):
+    def replaced(*arguments):
         for fault in faults:
             raise fault
         return real(*arguments)
 
     for name in (call, *(["builtins.open"] if call == "io.open" else [])):
-        monkeypatch.setattr(name, fail_once)
-    assert last_event(RunClaim, tmp_path) == claim
-    assert not [*faults]
+        monkeypatch.setattr(name, replaced)
 
 
 def test_events_that_no_disk_gives_back_are_none(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator
 from pipeline.core.errors import UserError
 from pipeline.core.files import complete_lines, read_errors
 from pipeline.core.json_csv import parse, write_json
+from pipeline.core.retries import retry_read
 from pipeline.core.schema import Closed, adapter
 
 
@@ -57,11 +58,18 @@ class Record(Closed):
         """Return the record in a file of state; None if it does not exist, is empty after a crash, or is faulty.
 
         The folder is listed first, because NFS may hide a fresh file.
+
+        Raises:
+            UnreadableError: The system cannot read the file, whatever it holds.
         """
-        try:
-            return cls.read(path) if path.name in os.listdir(path.parent) else None
-        except (UserError, FileNotFoundError, NotADirectoryError):
-            return None
+
+        def read() -> Self | None:
+            try:
+                return cls.read(path) if path.name in os.listdir(path.parent) else None
+            except (UserError, FileNotFoundError, NotADirectoryError):
+                return None
+
+        return retry_read(path, read)
 
     def write(self, path: Path) -> None:
         """Write the record atomically.
