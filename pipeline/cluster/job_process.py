@@ -25,6 +25,7 @@ import pkgutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 REQUEUE_TRIES = 12  # 5 s apart: slurmctld may be restarting
 INTERRUPTED = 128 + signal.SIGINT
 FRUITLESS_STARTS = 6  # then the time limit is too short
+RECORDED_WITHIN_S = 30.0  # the state of a run, on a disk that may hang
 # Errors of a rank when another one died. They are not its own failure, and another start need not meet them.
 LOST_PEER = ("connection closed by peer", "connection reset by peer", "connection refused", "nccl", "broken pipe")
 
@@ -106,8 +108,7 @@ def attempt(order: JobOrder) -> Exit:
     run = Path(order.run)
     try:
         gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
-        # If a check hangs, another thread ends the process.
-        check_node(run, gpu, lambda reason: os._exit(report_unfit_node(run, reason)))
+        check_node(run, gpu, functools.partial(end_on_unfit_node, run))
         if state.job_key(run) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
             return Exit.TAKEN_OVER
@@ -137,7 +138,8 @@ def call_function(function: str, run: Path, key: str) -> None:
         SystemExit: The function was asked to stop.
     """
     if state.rank() > 0:
-        imported(function)(run)
+        if not state.is_done(run, key):  # as the first process will see
+            imported(function)(run)
         return
     ownership = Ownership(run, state.job_name())
     with ownership.hold():
@@ -206,6 +208,14 @@ def report_unfit_node(run: Path, reason: str) -> Exit:
     return Exit.UNFIT_NODE
 
 
+def end_on_unfit_node(run: Path, reason: str) -> None:
+    """End this process, whose node check hangs by some `reason`; record it for `run` unless that hangs, too."""
+    recorder = threading.Thread(target=report_unfit_node, args=(run, reason), daemon=True)
+    recorder.start()
+    recorder.join(RECORDED_WITHIN_S)
+    os._exit(Exit.UNFIT_NODE)
+
+
 def handle_stop_signal(number: int, frame: object) -> None:
     """Exit at once; until the function sets its own handlers there is nothing to save.
 
@@ -216,7 +226,12 @@ def handle_stop_signal(number: int, frame: object) -> None:
 
 
 def requeue(order: JobOrder) -> Exit:
-    """Requeue this job on Slurm, unless it makes no progress; other ranks wait to be ended with it."""
+    """Requeue this job on Slurm, unless it makes no progress; other ranks wait to be ended with it.
+
+    A training that is done leaves the rest of its decodings to the rule `decode`, whose jobs have their own time limit.
+    """
+    if state.is_done(Path(order.run), order.key):
+        return Exit.STOPPED
     # scontrol runs inside the step that the requeue kills, and inherits the ignored signals.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)

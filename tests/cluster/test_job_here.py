@@ -1,7 +1,9 @@
 """One start of a job leaves an exit code, a record of the start and, if another start would fail again, the cause."""
 
 import os
+import signal
 import sys
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -89,6 +91,8 @@ def test_the_first_task_alone_owns_the_run_and_notes_its_start(run, monkeypatch)
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert attempt(order(run)) is Exit.DONE
     assert calls == [(run, False)] and not outcomes(run)
+    write_json(run / "done.json", {"key": KEY})  # the first task ends at once, and would never answer the others
+    assert attempt(order(run)) is Exit.DONE and len(calls) == 1
 
 
 def test_changed_run_is_taken_over_and_changed_code_is_logged(run, caplog):
@@ -124,6 +128,31 @@ def test_unfit_node_is_recorded_and_work_does_not_start(run, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "42")
     assert attempt(order(run)) is Exit.UNFIT_NODE and not calls
     assert [(node.node, node.reason, node.job) for node in unfit_nodes(run)] == [("n7", "a card is missing", "42")]
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_hanging_check_ends_the_process_even_without_a_record(run, monkeypatch, hangs):
+    """The record is on the disk that hangs."""
+    ended, never = [], threading.Event()
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(job_process, "check_node", lambda folder, gpu, report: report("no answer"))
+    monkeypatch.setattr(job_process, "RECORDED_WITHIN_S", 0.2 if hangs else 60.0)
+    if hangs:
+        monkeypatch.setattr(state, "record_unfit_node", lambda *_: never.wait())
+    attempt(order(run))
+    never.set()
+    assert ended == [Exit.UNFIT_NODE] and [node.reason for node in unfit_nodes(run)] == ["no answer"] * (not hangs)
+
+
+def test_only_a_training_that_is_not_done_is_requeued(run, monkeypatch):
+    """The time limit may come while the job decodes."""
+    requeued = []
+    monkeypatch.setattr(job_process, "request_requeue", requeued.append)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setenv("SLURM_JOB_ID", "42")
+    assert job_process.requeue(order(run)) is Exit.STOPPED and requeued == ["42"]
+    write_json(run / "done.json", {"key": KEY})
+    assert job_process.requeue(order(run)) is Exit.STOPPED and requeued == ["42"]
 
 
 @pytest.mark.parametrize(("executor", "exported"), [("slurm", 1), ("local", 0), (None, 0)])
