@@ -58,6 +58,18 @@ for name in ("adam", "adadelta", "nag"):
 """,
         "sympy torch._dynamo",
     ),
+    (
+        """
+from types import SimpleNamespace as Some
+from pipeline.training.captured_steps import CapturedSteps
+steps, weight = object.__new__(CapturedSteps), torch.ones((), requires_grad=True)
+steps.device, steps.scale = torch.device("cpu"), torch.ones(())
+steps.spec = Some(training=Some(precision="fp32", label_smoothing=0.0))
+steps.model = Some(loss=lambda *_: Some(loss=3 * weight, nll=torch.ones(())))
+assert steps._backward(None).tolist() == [3, 1] and weight.grad == 3
+""",
+        "sympy torch._dynamo",
+    ),
 ]
 """Code, run in one process in this order, and the libraries that are not imported after it."""
 TRANSLATION = [("import reprise.cli.decode", "pandas scipy matplotlib snakemake requests")]

@@ -191,7 +191,7 @@ class CapturedSteps:
         """Add a batch's gradients, and return its summed loss and negative log-likelihood, shape (2,)."""
         with autocast(self.device, self.spec):
             sums = self.model.loss(batch, self.spec.training.label_smoothing)
-        sums.loss.backward(self.scale)
+        (sums.loss * self.scale).backward()  # a gradient as argument would make torch import sympy
         return torch.stack([sums.loss.detach(), sums.nll])
 
     def _step(self, loss: Tensor, frozen: bool) -> Tensor:
