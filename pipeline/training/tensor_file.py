@@ -141,7 +141,7 @@ def load_into(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 class BackgroundWriter:
-    """A thread that runs writes in order; a failure is raised by a later call."""
+    """A thread that runs writes in order; a failure is raised by a later call, and fails the writes behind it."""
 
     def __init__(self):
         self.pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
@@ -151,7 +151,14 @@ class BackgroundWriter:
         """Queue a write; block while `WRITES_AT_ONCE` are pending."""
         while len(self.pending) >= WRITES_AT_ONCE or (self.pending and self.pending[0].done()):
             self.pending.popleft().result()
-        self.pending.append(self.pool.submit(write))
+        before = [*self.pending]
+
+        def in_order() -> None:
+            for earlier in before:
+                earlier.result()
+            write()
+
+        self.pending.append(self.pool.submit(in_order))
 
     def finish(self) -> None:
         """Wait for all writes, and raise the first failure."""

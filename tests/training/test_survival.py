@@ -15,10 +15,11 @@ from run_folders import json_lines
 from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
-from pipeline.training import trainer
+from pipeline.training import checkpoint, trainer
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
+from pipeline.training.tensor_file import write_tensor_file
 
 
 def in_child(work: Callable[[], None], killed_after_s: float | None = None) -> bool:
@@ -165,6 +166,25 @@ def test_checkpoint_with_a_transient_read_error_is_retried(undisturbed, stopped,
         train_run(stopped, threads=1)
     assert "resumed after step 5" in caplog.text and "damaged" not in caplog.text
     assert outcome(stopped) == outcome(undisturbed)
+
+
+def test_kept_weights_that_could_not_be_written_are_not_skipped(undisturbed, disturbed, outcome):
+    """A disk that is full for a moment: the resume file of the same step must not follow."""
+
+    def fail_once(path: Path, tensors, metadata, faults=["step-4.safetensors"]) -> None:
+        if path.name in faults:
+            faults.remove(path.name)
+            time.sleep(0.3)  # until the resume file is queued
+            raise UserError(f"can't write {path}: No space left on device; free some space")
+        write_tensor_file(path, tensors, metadata)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(checkpoint, "write_tensor_file", fail_once)
+        with pytest.raises(UserError, match=r"step-4\.safetensors: No space left"):
+            train_run(disturbed, threads=1)
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+    assert [step for step, _ in weight_files(disturbed)] == [step for step, _ in weight_files(undisturbed)] == [4, 8, 12]
 
 
 def test_unreadable_checkpoint_is_one_error_and_nothing_is_lost(undisturbed, stopped, outcome):
