@@ -123,9 +123,9 @@ def stored_outcome(checkpoints: checkpoint.Checkpoints, name: str, write: bool) 
     Args:
         checkpoints: Those of the run.
         name: The run in log lines.
-        write: Write missing final weights again, from the last checkpoint.
+        write: Rename damaged final weights, and write missing ones again from the last checkpoint.
     """
-    if outcome := checkpoints.final_outcome():
+    if outcome := checkpoints.final_outcome(write):
         log.info("%s is already trained, only done.json was missing", name)
         return outcome
     done = TrainedRun.read_if_there(checkpoints.run_folder / DONE_FILE)

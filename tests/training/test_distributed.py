@@ -19,7 +19,7 @@ from pipeline.cluster.local import free_port
 from pipeline.config import load_run
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_csv import read_json
-from pipeline.training import distributed
+from pipeline.training import checkpoint, distributed
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
@@ -172,3 +172,22 @@ def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeyp
         assert "another process of this training died or hung" in (run / f"log.{rank}").read_text()
     train_run(run, threads=1)
     assert read_json(run / "done.json")["steps"] == 6
+
+
+@pytest.mark.slow
+def test_processes_roll_back_once_the_first_has_written_the_weights(new_run, monkeypatch):
+    """The second one looks for them while the first still writes."""
+    write, validate = checkpoint.write_tensor_file, Trainer.validate
+
+    def write_slowly(path: Path, tensors, metadata) -> None:
+        time.sleep(3.0 * (path.name == "step-4.safetensors"))
+        write(path, tensors, metadata)
+
+    def fail_once(self) -> str | None:
+        return "a fault" if self.state.step == 8 and not self.state.returned else validate(self)
+
+    monkeypatch.setattr(checkpoint, "write_tensor_file", write_slowly)
+    monkeypatch.setattr(Trainer, "validate", fail_once)
+    run = new_run(validate_every=4, checkpoint_every=4, **SHARED)
+    assert by_forks(run, 2) == [0, 0]
+    assert read_json(run / "done.json")["returned"] == {"at": 8, "to": 4}

@@ -85,6 +85,17 @@ def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeyp
     assert held == [True] * 4 and not is_locked(run)
 
 
+def test_only_the_first_process_repairs_a_finished_run(undisturbed, monkeypatch):
+    """Another one might rename what the first has just written."""
+    (undisturbed / "model.safetensors").write_bytes(damaged := b"no weights")
+    before = {path.name for path in undisturbed.iterdir()}
+    for name, value in {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    train_run(undisturbed, threads=1)
+    assert (undisturbed / "model.safetensors").read_bytes() == damaged
+    assert {path.name for path in undisturbed.iterdir()} == before
+
+
 def test_several_processes_do_not_restart_a_run(undisturbed, monkeypatch, capsys):
     before = (undisturbed / "model.safetensors").read_bytes()
     for rank in "01":
