@@ -20,6 +20,7 @@ from pipeline.training.specification import run_flops
 from pipeline.training.state import FIT_STEPS
 
 BYTES = 4  # of a weight on disk
+RESUMING = 3  # files of weights that a resume file is as large as: weights and two moments
 LONGER = 1.2  # steps of a beam search per symbol of its output
 
 
@@ -58,13 +59,13 @@ class RunForecast:
 
     @property
     def kept_bytes(self) -> int:
-        """Return the disk space when the training is done."""
-        return self._kept_files * self.weight_bytes
+        """Return the disk space when the training is done, with the resume file for a longer one."""
+        return (self._kept_files + RESUMING) * self.weight_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """Return the maximum disk space while it runs; a resume file has moments besides weights."""
-        return (self._kept_files + 3 * (RESUME_FILES + 1)) * self.weight_bytes
+        """Return the maximum disk space while it runs and writes another resume file."""
+        return (self._kept_files + RESUMING * (RESUME_FILES + 1)) * self.weight_bytes
 
     @property
     def _kept_files(self) -> int:

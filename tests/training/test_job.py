@@ -20,6 +20,8 @@ from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine
+from pipeline.planning.corpus_size import StepShape
+from pipeline.planning.run_forecast import RunForecast
 from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.progress import JsonLines
@@ -47,6 +49,13 @@ def test_a_finished_run_says_what_it_is(undisturbed):
     samples = json_lines(undisturbed / "samples.jsonl")
     assert [sample["step"] for sample in samples] == [6, 6, 6, 12, 12, 12]
     assert all(sample["source"] == sample["reference"] for sample in samples)
+
+
+def test_a_finished_run_takes_the_disk_of_its_forecast(undisturbed):
+    spec, there = load_run(undisturbed / "run.yaml"), undisturbed.rglob("*.safetensors")
+    written = sum(tensor.nbytes for path in there for tensor in load_file(path).values())
+    found = RunForecast(spec, read_corpus(Path(spec.corpus)).vocab_sizes, StepShape(0, 0, 0, 0, 0), 0.0, 0.0)
+    assert found.kept_bytes == pytest.approx(written, rel=0.02)
 
 
 @pytest.mark.parametrize("undisturbed", ["transformer"], indirect=True)
