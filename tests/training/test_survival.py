@@ -184,7 +184,7 @@ def test_kept_weights_that_could_not_be_written_are_not_skipped(undisturbed, dis
             train_run(disturbed, threads=1)
     train_run(disturbed, threads=1)
     assert outcome(disturbed) == outcome(undisturbed)
-    assert [step for step, _ in weight_files(disturbed)] == [step for step, _ in weight_files(undisturbed)] == [4, 8, 12]
+    assert [step for step, _ in weight_files(disturbed)] == [4, 8, 12]
 
 
 def test_unreadable_checkpoint_is_one_error_and_nothing_is_lost(undisturbed, stopped, outcome):
