@@ -226,11 +226,8 @@ def handle_stop_signal(number: int, frame: object) -> None:
 
 
 def requeue(order: JobOrder) -> Exit:
-    """Requeue this job on Slurm, unless it makes no progress; other ranks wait to be ended with it.
-
-    A training that is done leaves the rest of its decodings to the rule `decode`, whose jobs have their own time limit.
-    """
-    if state.is_done(Path(order.run), order.key):
+    """Requeue this job on Slurm, unless it is done or makes no progress; other ranks wait to be ended with it."""
+    if state.is_done(Path(order.run), order.key):  # the rule `decode` makes what is left, in a job of its own
         return Exit.STOPPED
     # scontrol runs inside the step that the requeue kills, and inherits the ignored signals.
     for number in (signal.SIGTERM, signal.SIGUSR2):

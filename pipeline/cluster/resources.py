@@ -21,9 +21,10 @@ INSTEAD = {
     "array chdir dependency error job-name open-mode output signal": "launchers need it to find, follow and stop jobs; "
     "remove it",
     "parsable quiet test-only wait wrap": "launchers read the id of a job, which sbatch prints at once; remove it",
-    "gpus gpus-per-node gpus-per-socket gpus-per-task tres-per-task": "set `gpus` in workflow/scales, and `gres:` to their type",
+    "gpus gpus-per-node gpus-per-socket gpus-per-task": "set `gpus` in workflow/scales, and `gres:` to their type",
     "ntasks ntasks-per-node tasks-per-node ntasks-per-gpu": "a job has one task per GPU; remove it",
     "cpus-per-task cpus-per-gpu": "set `threads` in workflow/scales instead",
+    "tres-per-task": "set `gpus` and `threads` in workflow/scales instead",
     "nodes": "set `nodes` in workflow/scales instead",
     "time": "set `runtime` in workflow/scales instead",
     "cluster clusters": "run `export SLURM_CLUSTERS=…` instead, which squeue reads, too",

@@ -131,7 +131,7 @@ def test_unfit_node_is_recorded_and_work_does_not_start(run, monkeypatch):
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_a_hanging_check_ends_the_process_even_without_a_record(run, monkeypatch, hangs):
+def test_a_hanging_check_ends_the_process_without_a_record_too(run, monkeypatch, hangs):
     """The record is on the disk that hangs."""
     ended, never = [], threading.Event()
     monkeypatch.setattr(os, "_exit", ended.append)

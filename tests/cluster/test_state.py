@@ -100,7 +100,7 @@ def test_repair_of_events_keeps_whole_lines_and_a_copy(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["os.listdir", "io.open"])
-def test_state_files_are_read_again_when_the_disk_fails_once(call, tmp_path, monkeypatch):
+def test_state_is_read_again_when_the_disk_fails_once(call, tmp_path, monkeypatch):
     """A launcher reads them for days."""
     claim = RunClaim(host="n1", pid=1, job="7", time=1.0, token="a")
     record_event(tmp_path, claim)

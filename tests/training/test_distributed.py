@@ -175,7 +175,7 @@ def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeyp
 
 
 @pytest.mark.slow
-def test_processes_roll_back_once_the_first_has_written_the_weights(new_run, monkeypatch):
+def test_processes_roll_back_once_the_weights_are_written(new_run, monkeypatch):
     """The second one looks for them while the first still writes."""
     write, validate = checkpoint.write_tensor_file, Trainer.validate
 

@@ -168,10 +168,12 @@ def test_checkpoint_with_a_transient_read_error_is_retried(undisturbed, stopped,
     assert outcome(stopped) == outcome(undisturbed)
 
 
-def test_kept_weights_that_could_not_be_written_are_not_skipped(undisturbed, disturbed, outcome):
+def test_kept_weights_that_could_not_be_written_come_first(undisturbed, disturbed, outcome):
     """A disk that is full for a moment: the resume file of the same step must not follow."""
 
-    def fail_once(path: Path, tensors, metadata, faults=["step-4.safetensors"]) -> None:
+    faults = ["step-4.safetensors"]
+
+    def fail_once(path: Path, tensors, metadata) -> None:
         if path.name in faults:
             faults.remove(path.name)
             time.sleep(0.3)  # until the resume file is queued
