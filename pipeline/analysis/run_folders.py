@@ -23,9 +23,10 @@ from pipeline.analysis.training_curves import (
     with_training_losses,
 )
 from pipeline.analysis.view import Experiment, PaperView, ScoredSplits
+from pipeline.config import DecodingConfig
 from pipeline.core import artifacts
 from pipeline.core.errors import UserError
-from pipeline.core.layout import COST_FILE
+from pipeline.core.layout import COST_FILE, path_in_run
 from pipeline.core.records.outputs import (
     AlignmentMaps,
     AttentionMap,
@@ -279,16 +280,27 @@ class RunFolders:
 
 def changed_decoding(experiment: Experiment, artifact: artifacts.Score) -> list[str]:
     """Return the settings of a decoding that changed since the output behind a score was decoded."""
+    run = artifact.run
+    config = experiment.decoding(run.paper, run.system, artifact.decoding)
+    return changed_in(experiment.layout.run(run), artifact, config)
+
+
+def changed_in(run_folder: Path, artifact: artifacts.Score, config: DecodingConfig) -> list[str]:
+    """Return the settings of a decoding that differ from those behind a score.
+
+    Args:
+        run_folder: Folder of the run.
+        artifact: The score.
+        config: The decoding of its name.
+    """
     run, names = artifact.run, (artifact.decoding, artifact.split)
     if artifact.measure == LogLikelihoods.folder:  # no search
         return []
     output: artifacts.SplitArtifact = artifacts.Translation(run, *names)
     if artifact.scored_on:
         output = artifacts.Transcript(run, *names, artifact.scored_on)
-    record = Decoded.read_if_there(experiment.layout.path(output).with_suffix(".json"))
-    if record is None:
-        return []
-    return experiment.decoding(run.paper, run.system, artifact.decoding).changed_since(record.decoding)
+    record = Decoded.read_if_there((run_folder / path_in_run(output)).with_suffix(".json"))
+    return config.changed_since(record.decoding) if record else []
 
 
 def system_of(run: artifacts.RunId) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+from pipeline.analysis.run_folders import changed_in
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.core.command_line import Argument
@@ -86,6 +87,8 @@ def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | 
     from pipeline.outputs import score_text
     from pipeline.outputs.score import score_parses
 
+    if found.spec.model.reads == "text":
+        raise UserError(f"{found.id.folder}: is a language model; measure it with the stage `perplexity`")
     dataset, corpus = found.dataset, Path(found.spec.corpus)
     require_known(split, dataset.split_names, f"--split of {found.spec.dataset}")
     chosen = decoding_of(found, decoding)
@@ -107,8 +110,6 @@ def decode_and_score(found: FoundRun, decoding: str, split: str, threads: int | 
         case "speech":
             decode_split.transcribe(**how, corpus=corpus, out=text)
             score_text.score_transcripts(**scoring, corpus=corpus, transcripts=text)
-        case _:
-            raise UserError(f"{found.id.folder}: is a language model; measure it with the stage `perplexity`")
     return ScoreFile.read(scores)
 
 
@@ -203,8 +204,11 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     measure = measure_of(metric)
     scored_on = found.project.scored_apart(found.spec.dataset, measure)
     for name in [usual, *(() if decoding else found.decodings)]:
-        path = found.folder / path_in_run(Score(found.id, measure, name, split, scored_on))
-        if path.exists():
+        score = Score(found.id, measure, name, split, scored_on)
+        if (path := found.folder / path_in_run(score)).exists():
+            config = found.project.decoding(found.spec.paper, found.spec.system, name)
+            if changed := changed_in(found.folder, score, config):
+                log.warning("%s: was decoded with another %s than %r has now", path, ", ".join(changed), name)
             if name != usual:
                 log.warning("%s: decoding %r is not scored yet; comparing %r", found.id.folder, usual, name)
             return path

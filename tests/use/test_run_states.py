@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 from fabricated import touch
-from made_records import score_file
+from made_records import decoded, score_file
 
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
@@ -117,6 +117,22 @@ def test_run_is_compared_by_a_decoding_that_is_scored(found, caplog):
     path = touch(found.folder / "scores/final/test.json")
     assert find_score(found, "sacrebleu", "test", "") == path
     assert "decoding 'averaged' is not scored yet; comparing 'final'" in caplog.text
+
+
+@pytest.mark.parametrize(("beam", "warned"), [(4, False), (7, True)])
+def test_compared_score_of_other_decoding_settings_is_named(found, caplog, beam, warned):
+    touch(found.folder / "scores/final/test.json")
+    output = touch(found.folder / "translations/final/test.tok")
+    decoded(decoding={"beam_size": beam}).write(output.with_suffix(".json"))
+    find_score(found, "sacrebleu", "test", "final")
+    assert ("scores/final/test.json: was decoded with another beam_size than 'final' has now" in caplog.text) == warned
+
+
+def test_language_model_is_not_scored_as_a_translator(root, tmp_path):
+    name = "coldfusion/lm-german/wmt14-en-de"
+    touch(untrained_run(load_project(root, SMOKE), name) / WEIGHTS_FILE)
+    with pytest.raises(UserError, match=r"lm-german/.*: is a language model; measure it with the stage `perplexity`"):
+        decode_and_score(find_run(name, SMOKE), "", "test", None, tmp_path)
 
 
 def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
