@@ -7,7 +7,7 @@ import shlex
 import tempfile
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.core.digests import sha256_json
@@ -29,12 +29,15 @@ def lines_of(path: Path) -> Iterator[str]:
         UserError: The file cannot be read or is not UTF-8.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="\n") as lines:
-            yield from lines
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise UserError(not_text(path, number, line)) from error
+                yield text
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(not_text(path, error)) from error
 
 
 def refuse_pipe(path: Path) -> None:
@@ -92,28 +95,13 @@ def new_file(path: Path) -> Iterator[Path]:
         new.unlink(missing_ok=True)
 
 
-def not_text(path: Path, error: UnicodeDecodeError) -> str:
-    """Return the message about a file that is not UTF-8, with a command that converts it.
-
-    Args:
-        path: The file.
-        error: Error of decoding it, for a pipe, which cannot be read again.
-    """
-    with suppress(OSError):
-        if path.is_file():
-            return not_text_line(path)
-    return f"{path}: not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x}); convert it first"
-
-
-def not_text_line(path: Path) -> str:
-    """Return the message of `not_text` with the number of the faulty line; a byte order mark shows the encoding."""
-    with path.open("rb") as file:
-        is_utf16 = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
-        file.seek(0)
-        faulty = (number for number, line in enumerate(file, 1) if line.decode(errors="ignore").encode() != line)
-        fault = f"{path}: line {next(faulty, 1)}: not UTF-8; convert it"
+def not_text(path: Path, number: int, line: bytes) -> str:
+    """Return the message about a file whose `line` of a `number` is not UTF-8, with a command that converts it."""
+    fault = f"{path}: line {number}: not UTF-8; convert it"
     to = f"-t UTF-8 {shlex.quote(str(path))} > NEW`"
-    if is_utf16:
+    if not path.is_file():  # a pipe
+        return f"{fault} first"
+    if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return f"{fault}: `iconv -f UTF-16 {to}"
     return f"{fault} from its encoding, such as `iconv -f WINDOWS-1252 {to} for Western European text"
 
