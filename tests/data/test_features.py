@@ -203,3 +203,16 @@ def test_background_noises_are_equally_loud_and_silence_stays(seed):
     assert not babble([silence, silence], RATE).any(), "neither noise nor NaN"
     for noise in (*coloured_noises(RATE, seed), babble([voice, silence], RATE)):
         assert noise.std() == pytest.approx(0.1, rel=0.05)
+
+
+def test_manifest_behind_a_link_names_its_audio(tmp_path):
+    for folder in ("audio", "disk/far/mine", "disk/far/sound"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "data").symlink_to("disk/far")
+    audio = [tmp_path / "audio/a.wav", tmp_path / "data/sound/b.wav"]
+    for path in audio:
+        path.touch()
+    write_manifest(tmp_path / "data/mine/train.tsv", [Utterance(path, "yes", "me", "x", 0.5) for path in audio])
+    found = [utterance.audio for utterance in read_manifest(tmp_path / "data/mine/train.tsv")]
+    assert all(one.samefile(other) for one, other in zip(found, audio, strict=True))
+    assert found[1] == tmp_path / "data/mine/../sound/b.wav", "a relative path, as both may move"

@@ -19,6 +19,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,12 +54,12 @@ def manifest_path(corpus: Path, split: str) -> Path:
 
 def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
     """Write `utterances`, tabs in texts as spaces, to `path`, from where their audio is named; return their number."""
-    count = 0
+    count, folder_from_here = 0, cache(partial(path_from, path.parent))
     with atomic_write(path) as file:
         file.write("\t".join(COLUMNS) + "\n")
         for utterance in utterances:
             count += 1
-            audio = os.path.relpath(utterance.audio, path.parent)
+            audio = os.path.normpath(folder_from_here(utterance.audio.parent) / utterance.audio.name)
             fields = (
                 audio,
                 utterance.text.replace("\t", " "),
@@ -69,6 +70,12 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
             )
             file.write("\t".join(fields) + "\n")
     return count
+
+
+def path_from(folder: Path, other: Path) -> Path:
+    """Return the path of a folder from another one; the absolute path if a symbolic link leads elsewhere."""
+    found = Path(os.path.relpath(other, folder))
+    return found if (folder / found).resolve() == other.resolve() else other.absolute()
 
 
 def read_manifest(path: Path) -> Iterator[Utterance]:
