@@ -69,7 +69,18 @@ def read_table(path: Path, name: str) -> list[Utterance]:
         if more := len(faults) - len(shown):
             shown.append(count_of(more, "more line has a fault", "more lines have faults"))
         raise UserError(f"{path}: {'; '.join(shown)}")
+    warn_of_signs(path, [utterance.text for utterance in found])
     return found
+
+
+def warn_of_signs(path: Path, texts: Sequence[str]) -> None:
+    """Warn if `texts` of the table `path` have digits or signs, as the features leave such utterances out."""
+    if strange := [text for text in texts if to_alphabet(text)[1]]:
+        count = count_of(len(strange), f"of {len(texts)} transcripts has", f"of {len(texts)} transcripts have")
+        log.warning(
+            "%s: %s digits, signs or other letters, and will be left out, such as %r; spell them in a to z",
+            *(path, count, strange[0][:80]),
+        )
 
 
 def read_row(columns: list[str], fields: list[str], folder: Path, where: str, domain: str) -> Utterance:

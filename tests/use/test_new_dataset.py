@@ -170,6 +170,14 @@ def test_endings_of_one_language_are_swapped_only_if_equal():
         new.languages_of(new.DataOptions(src=portugal, tgt=brazil, languages=("pt-BR", "pt-PT")))
 
 
+def test_transcripts_that_will_be_left_out_are_named(tmp_path, caplog):
+    soundfile.write(tmp_path / "a.wav", np.zeros(800), 8000)
+    texts = ["Don't, Mr. Café!", "gate 7", "fünf Straßen", "half past six"]
+    table = write(tmp_path / "calls.tsv", ["audio\ttext", *(f"a.wav\t{text}" for text in texts)])
+    assert len(read_table(table, "calls")) == 4
+    assert "2 of 4 transcripts have digits, signs or other letters" in caplog.text and "'gate 7'" in caplog.text
+
+
 @pytest.mark.parametrize("before", [b"", b"a dog .\n" * 5000])
 def test_lines_of_a_pipe_end_before_one_that_is_not_utf8(before):
     read, write = os.pipe()
