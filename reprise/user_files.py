@@ -18,6 +18,9 @@ ANOTHER_PLACE = "name another place"
 LONGEST_NAME = 200
 """Bytes; file systems allow 255, of which unfinished downloads and notes need some."""
 
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+"""Beginnings of files of gzip, bzip2, xz, zip and zstandard."""
+
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""
 
@@ -64,16 +67,16 @@ def checked_path(path: Path) -> str:
     return place
 
 
-def source_name(dataset: str, split: str, path: Path) -> str:
-    """Name a file among those of all datasets.
+def source_name(dataset: str, part: str, path: Path) -> str:
+    """Name the file `path` of a `part` of a `dataset`, such as `train.en`, among those of all datasets.
 
     Returns:
         A name of at most `LONGEST_NAME` bytes; a digest replaces a long file name.
     """
-    plain = f"{dataset}.{split}.{path.name}"
+    plain = f"{dataset}.{part}.{path.name}"
     if len(os.fsencode(plain)) <= LONGEST_NAME:
         return plain
-    return f"{dataset}.{split}.{sha256_json(str(path.resolve()))[:16]}{path.suffix[-20:]}"
+    return f"{dataset}.{part}.{sha256_json(str(path.resolve()))[:16]}{path.suffix[-20:]}"
 
 
 @contextmanager
@@ -96,11 +99,13 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def not_text(path: Path, number: int, line: bytes) -> str:
-    """Return the message about a file whose `line` of a `number` is not UTF-8, with a command that converts it."""
+    """Return the message about a file `path` whose `line` of a `number` is not UTF-8, with what to do."""
     fault = f"{path}: line {number}: not UTF-8; convert it"
     to = f"-t UTF-8 {shlex.quote(str(path))} > NEW`"
     if not path.is_file():  # a pipe
         return f"{fault} first"
+    if number == 1 and line.startswith(COMPRESSED):
+        return f"{path}: is compressed or an archive; unpack it first"
     if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return f"{fault}: `iconv -f UTF-16 {to}"
     return f"{fault} from its encoding, such as `iconv -f WINDOWS-1252 {to} for Western European text"

@@ -6,10 +6,13 @@ not the order of the file.
 """
 
 import hashlib
+import logging
 from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 
 from pipeline.core.errors import UserError
 
+log = logging.getLogger(__name__)
 SPLITS = ("train", "dev", "test")
 
 
@@ -40,6 +43,17 @@ def ranked_keys(keys: Collection[str], what: str) -> list[str]:
             f"{len(ranked)} distinct {what} are too few for train, dev and test; give more of them, at least three"
         )
     return ranked
+
+
+def warn_of_same_file(digests: Mapping[str, str]) -> None:
+    """Warn of splits that are one file.
+
+    Args:
+        digests: Digest of the source file or treebank of each split.
+    """
+    for one, other in combinations(SPLITS, 2):
+        if digests[one] == digests[other]:
+            log.warning("%s and %s are the same file, so scores on %s mean little", one, other, other)
 
 
 def by_split(keys: Collection[str], shares: Sequence[float], what: str) -> dict[str, list[str]]:

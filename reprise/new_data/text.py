@@ -16,7 +16,7 @@ from pipeline.core.files import atomic_write
 from pipeline.data.text.checks import check_script, check_untokenised, comparison_key
 from pipeline.data.text.text_files import is_certain, read_rows
 from pipeline.data.text.tokenisation import visible_text
-from reprise.new_data import by_split
+from reprise.new_data import by_split, warn_of_same_file
 from reprise.user_files import checked_path, lines_of, new_file, source_name
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,14 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
         UserError: Two files differ in their number of lines, or a dev or test line is empty.
     """
     # Names are unique across datasets, because fetched files share one folder.
-    named = {path: source_name(name, split, path) for split, sides in splits.items() for path in sides}
+    named = {
+        path: source_name(name, f"{split}.{language}", path)
+        for split, sides in splits.items()
+        for path, language in zip(sides, languages, strict=True)
+    }
+    digests = {path: sha256_file(path) for path in named}
     sources = {
-        source: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
+        source: {"path": checked_path(path), "sha256": digests[path], "redistributable": free}
         for path, source in named.items()
     }
     parts = {
@@ -67,6 +72,7 @@ def template_values(name: str, languages: tuple[str, str], splits: dict[str, Sid
         check_script(lines_tgt, languages[1], str(path))
     for path in named:
         warn_of_quoted_lines(path)
+    warn_of_same_file({split: digests[src] for split, (src, _) in splits.items()})
     warn_of_few(name, lines["test"])
     largest = LARGEST_VOCABULARY[lines["train"] >= MANY_PAIRS]
     return {

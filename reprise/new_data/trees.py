@@ -13,7 +13,7 @@ from pipeline.data.text.checks import comparison_key
 from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from pipeline.models.settings import EOS
-from reprise.new_data import by_split
+from reprise.new_data import by_split, warn_of_same_file
 from reprise.new_data.text import LARGEST_VOCABULARY, SAMPLE_LINES, fitting_vocabulary, flow, indented, subwords
 from reprise.user_files import checked_path, lines_of, new_file, source_name
 
@@ -66,13 +66,15 @@ def template_values(name: str, splits: dict[str, Path], free: bool) -> dict[str,
         UserError: A file has no tree.
     """
     named = {split: source_name(name, split, path) for split, path in splits.items()}
+    digests = {split: sha256_file(path) for split, path in splits.items()}
     sources = {
-        named[split]: {"path": checked_path(path), "sha256": sha256_file(path), "redistributable": free}
+        named[split]: {"path": checked_path(path), "sha256": digests[split], "redistributable": free}
         for split, path in splits.items()
     }
     lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}
     if empty := [split for split, count in lines.items() if not count]:
         raise UserError(f"{splits[empty[0]]}: has no trees")
+    warn_of_same_file(digests)
     looked_at = [*islice(sentences_and_trees(splits["train"]), SAMPLE_LINES)]
     where = str(splits["train"])
     symbols = [symbol for _, text in looked_at for symbol in linearise(clean(parse_tree(text, where)), where)]

@@ -1,5 +1,6 @@
 """Files of `reprise new dataset`: splits and their shares, a vocabulary that fits, and records that stages read."""
 
+import gzip
 import os
 import random
 from itertools import islice
@@ -102,6 +103,39 @@ def test_text_in_any_language_is_prepared_as_the_file_says(root):
     assert main(["download", "--dataset", str(path), "--corpus", "other", "--downloads", "elsewhere"]) == 1
 
 
+def test_files_of_one_name_in_two_folders_are_both_read(root):
+    for number, folder in enumerate(("en", "uk")):
+        (root / folder).mkdir()
+        for split, count in (("train", 60), ("dev", 4), ("test", 4)):
+            write(root / folder / f"{split}.txt", sentences(count, number))
+    files = {split: [f"en/{split}.txt", f"uk/{split}.txt"] for split in ("train", "dev", "test")}
+    given = ["--src", files["train"][0], "--tgt", files["train"][1], "--dev", *files["dev"], "--test", *files["test"]]
+    assert reprise(["new", "dataset", "mine", *given, "--languages", "en", "uk"]) == 0
+    stage = ["--dataset", "workflow/datasets/mine.yaml", "--corpus", "corpus", "--downloads", "downloads"]
+    assert main(["download", *stage]) == 0
+    for split, sides in files.items():
+        for side in sides:
+            raw = root / f"corpus/raw/{split}.{Path(side).parent}"
+            assert raw.read_bytes() == (root / side).read_bytes()
+
+
+def test_splits_that_are_one_file_are_named(root, caplog):
+    for seed, language in enumerate(("en", "uk")):
+        text = sentences(60, seed)
+        write(root / f"train.{language}", text)
+        write(root / f"copy.{language}", text)
+        write(root / f"other.{language}", sentences(4, seed + 2))
+    copied, other = (["copy.en", "copy.uk"], ["other.en", "other.uk"])
+    for name, dev, test in (("one", copied, other), ("two", other, copied), ("three", other, other)):
+        assert reprise(["new", "dataset", name, *SENTENCES, "--dev", *dev, "--test", *test]) == 0
+    found = [record.getMessage() for record in caplog.records if "same file" in record.getMessage()]
+    assert [line.partition(" are the same file")[0] for line in found] == [
+        "train and dev",
+        "train and test",
+        "dev and test",
+    ]
+
+
 def test_dataset_file_holds_in_a_project_that_moved(root, tmp_path_factory, monkeypatch):
     """Its test set lies outside of the project, and stays there."""
     outside = tmp_path_factory.mktemp("outside")
@@ -150,6 +184,7 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
         ("a.pt-BR", ["--languages", "en", "uk", "--dev", "a", "./a"], "files of --dev: are both a; name the file of "),
         ("linked.uk", [], "--src and --tgt: are both train.en; name the file"),
         ("utf16.uk", [], "utf16.uk: line 1: not UTF-8; convert it: `iconv -f UTF-16 -t UTF-8 utf16.uk > NEW`"),
+        ("gzip.uk", [], "gzip.uk: is compressed or an archive; unpack it first"),
         ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it from its encoding, such as `iconv -f "),
     ],
 )
@@ -159,6 +194,7 @@ def test_wrong_file_as_translation_is_refused(root, refused, target, languages, 
     (root / "linked.uk").hardlink_to(root / "train.en")
     (root / "utf16.uk").write_text("a\nb\n", encoding="utf-16")
     (root / "latin.uk").write_bytes(b"a\n\xe9\n")
+    (root / "gzip.uk").write_bytes(gzip.compress(b"a\n"))
     assert message in refused("new", "dataset", "mine", "--src", "train.en", "--tgt", target, *languages)
 
 

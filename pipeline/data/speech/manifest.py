@@ -73,7 +73,7 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
 
 
 def path_from(folder: Path, other: Path) -> Path:
-    """Return the path of a folder from another one; the absolute path if a symbolic link leads elsewhere."""
+    """Return the path of the `other` folder from `folder`, or its absolute path if a symbolic link is in the way."""
     found = Path(os.path.relpath(other, folder))
     return found if (folder / found).resolve() == other.resolve() else other.absolute()
 
