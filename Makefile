@@ -49,7 +49,7 @@ $(VENV)/ready: requirements.txt pyproject.toml Makefile
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; set PYTHON=, e.g. make env PYTHON=/usr/bin/python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -q python3-venv; } \
 		|| { echo "error: $(PYTHON) can't make environments; first: apt-get install python3-venv" >&2; exit 1; }
-	@echo "Creating the environment in $(VENV) (minutes; 2 GB, and more if PyTorch is built for CUDA) ..."
+	@echo "Creating the environment in $(VENV) (minutes; 2 GB, or 6 GB if PyTorch is built for CUDA) ..."
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes --no-deps -r requirements.txt
 	$(PIP) --no-build-isolation -e '.[dev]' $(TORCH)
