@@ -11,7 +11,7 @@ from pipeline.core.errors import count_of
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.planning.devices import load_devices
+from pipeline.planning.devices import is_device, load_devices
 from pipeline.workflow.targets import snakemake_command
 
 log = logging.getLogger(__name__)
@@ -112,14 +112,14 @@ def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> 
         device: Name of the device that was used.
         devices: Names of known GPUs.
     """
-    named = next((name for name in devices if name in device), None)
+    named = next((name for name in devices if is_device(name, device)), None)
     text = planned[f"gpu_hours_{named}"] if named else planned["hours_here"]
     return float(text) if text else None
 
 
 def decoding_row(planned: dict[str, str], report: Decoded, device: str, devices: list[str]) -> dict[str, Any]:
     """Return the row of a translation or transcription (see `compare`), on its `device` or that of its training."""
-    is_known = report.device == "cpu" or any(name in device for name in devices)
+    is_known = report.device == "cpu" or any(is_device(name, device) for name in devices)
     forecast = forecast_hours(planned, device, devices) if is_known else None
     hours = report.seconds / 3600
     return {

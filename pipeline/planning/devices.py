@@ -5,6 +5,7 @@ In a CUDA graph, launches for each position add to the longer of the two. Launch
 positions one by one. tests/gpu counts them. docs/measured/gpu.md compares the times with measured ones.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -56,7 +57,12 @@ class Device(Closed):
 
 
 Devices = dict[str, Device]
-"""Devices by name, which is contained in the name that CUDA reports: `A100` in `NVIDIA A100-SXM4-80GB`."""
+"""Devices by name; see `is_device`."""
+
+
+def is_device(name: str, reported: str) -> bool:
+    """Return whether CUDA's `reported` name is of device `name`: `NVIDIA A100-SXM4-80GB` of `A100`, but no `A1000`."""
+    return re.search(rf"{re.escape(name)}(?!\d)", reported) is not None
 
 
 def load_devices(path: Path) -> Devices:

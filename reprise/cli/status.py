@@ -131,6 +131,7 @@ class Forecast:
         if on_cpu and not self.calibration.exists():
             done = [campaign.made[kind] for kind in ("trainings", "decodings")]
             return {HERE: 0.0} if all(made == wanted for made, wanted in done) else {}
+        from pipeline.planning.devices import is_device
         from pipeline.planning.plan import gpu_hours  # imports an HTTP client
 
         self.renew()
@@ -139,7 +140,7 @@ class Forecast:
         if on_cpu:
             known = [job.seconds * share / 3600 for job, share in left if job.seconds is not None]
             return {HERE: sum(known)} if known or not left else {}
-        used = [name for name in self.devices if any(name in device for device in campaign.hours)]
+        used = [name for name in self.devices if any(is_device(name, device) for device in campaign.hours)]
         named = used or [name for name, device in self.devices.items() if device.bf16]
         return {name: sum(gpu_hours(job, self.devices[name]) * share for job, share in left) for name in named}
 

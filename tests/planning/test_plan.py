@@ -285,9 +285,9 @@ def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(training, tmp_pat
     project, steps = project_at(tmp_path), int(training["steps"])
     row = cost_of(project, training, [start(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)], steps)
     assert float(row["ratio"]) == pytest.approx(2.0 / float(training["gpu_hours_A100"]), rel=1e-3)
-    unknown = start(device="NVIDIA B300", gpu_hours=2.0)
-    row = cost_of(project, training | {"hours_here": ""}, [unknown], steps)
-    assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
+    for unknown in ("NVIDIA B300", "NVIDIA RTX A1000 Laptop GPU"):
+        row = cost_of(project, training | {"hours_here": ""}, [start(device=unknown, gpu_hours=2.0)], steps)
+        assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
 
 
 def test_compare_has_transcription_rows_and_gpu_forecasts(plan, tmp_path):
