@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.core.errors import first_of
+from pipeline.core.errors import first_of, in_hours
 from pipeline.training.progress import clock
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import first_line
@@ -30,7 +30,7 @@ def screen(campaign: Campaign, title: str, forecast: str | None, command: str) -
         forecast: Remaining hours in words; None without a forecast.
         command: Command that resumes the campaign; empty to leave it out.
     """
-    spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
+    spent = ", ".join(f"{in_hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
     parts: list[RenderableType] = [head(campaign, title), states(campaign)]
     parts.append(Text(f"hours   {spent} spent" + ("" if forecast is None else f"; {forecast}")))
     if campaign.jobs:
@@ -66,7 +66,7 @@ def remaining(device_hours: dict[str, float], plan: str) -> str:
     """Return the remaining hours in words; without `device_hours`, the command `plan`, which measures the speed."""
     if not device_hours:
         return f"remaining: unknown until `{plan}` has measured this machine"
-    return "remaining, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
+    return "remaining, by the plan: " + " or ".join(f"{in_hours(n)} on {name}" for name, n in device_hours.items())
 
 
 def running(campaign: Campaign) -> RenderableType | None:
@@ -148,10 +148,3 @@ def more(found: list) -> Iterator[Text]:
     """Yield a line on the rows that are not shown, if there are any."""
     if len(found) > SHOWN:
         yield Text(f"and {len(found) - SHOWN} more", style="bright_black")
-
-
-def hours(count: float) -> str:
-    """Format hours as `1,240 h`, `3.2 h` or `12 min`."""
-    if count >= 0.995:
-        return f"{count:,.0f} h" if count >= 10 else f"{count:.1f} h"
-    return f"{60 * count:.0f} min"

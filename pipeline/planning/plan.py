@@ -9,7 +9,7 @@ from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration
 from pipeline.core.command_line import Argument
 from pipeline.core.disk import format_bytes
-from pipeline.core.errors import count_of
+from pipeline.core.errors import count_of, in_hours
 from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
@@ -91,7 +91,7 @@ def gpu_hours(job: Job, device: Device) -> float:
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
     """Return the plan as Markdown: its summary, the trainings, and the effects that claims can detect."""
-    header = ["training", "done", "parameters", "steps", "tokens", "FLOPs", "hours here", *devices, "disk"]
+    header = ["training", "done", "parameters", "steps", "tokens", "FLOPs", "time here", *devices, "disk"]
     rows = [training_cells(job, job.forecast, devices) for job in found.all if job.forecast]
     effects = (shown_designs(paper, list(designs(project, paper))) for paper in found.papers)
     return paragraphs(summary(project, found, devices), grid(header, rows), *filter(None, effects))
@@ -115,7 +115,7 @@ def summary(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
         f"# Plan, scale {project.config.scale}",
         f"{count_of(len(jobs), 'job')}, {trainings} among them, for {', '.join(found.papers)}. "
         "Trainings, decodings and measurements together:",
-        grid(["jobs", "FLOPs", "hours here", *devices], totals),
+        grid(["jobs", "FLOPs", "time here", *devices], totals),
         "\n".join(f"- {note}" for note in notes(project, found)),
     )
 
@@ -154,9 +154,9 @@ def notes(project: Project, found: Jobs) -> list[str]:
     )
     more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
     return [
-        "Hours are those of one device"
+        "Times are those of one device"
         + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
-        f"Hours here: {here}; other load on the machine adds to them.",
+        f"Times here: {here}; other load on the machine adds to them.",
         "GPUs (workflow/devices.yaml): FLOPs over peak rate x assumed utilisation; for trainings in bfloat16 on a GPU "
         "with a known roofline, matrix multiplications and bytes moved; kernel launches if they take longer, "
         "but launches for each position of a CUDA graph in any case.",
@@ -181,8 +181,8 @@ def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) 
         str(forecast.steps),
         short(f"{forecast.tokens:.0f}"),
         f"{job.flops:.2e}",
-        hours(job.seconds / 3600) if job.seconds is not None else "",
-        *(hours(gpu_hours(job, device)) for device in devices.values()),
+        in_hours(job.seconds / 3600) if job.seconds is not None else "",
+        *(in_hours(gpu_hours(job, device)) for device in devices.values()),
         format_bytes(job.disk_bytes),
     ]
 
@@ -198,11 +198,6 @@ def total_cells(name: str, jobs: list[Job], devices: dict[str, Device], share: C
     """
     computing = [job for job in jobs if job.on_device]
     here = [job.seconds * share(job) for job in computing if job.seconds is not None]
-    by_device = [hours(sum(gpu_hours(job, device) * share(job) for job in computing)) for device in devices.values()]
+    by_device = [in_hours(sum(gpu_hours(job, device) * share(job) for job in computing)) for device in devices.values()]
     flops = sum(job.flops * share(job) for job in computing)
-    return [name, f"{flops:.2e}", hours(sum(here) / 3600) if here else "", *by_device]
-
-
-def hours(count: float) -> str:
-    """Format hours with at most three significant digits; empty below a thousandth."""
-    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}" if count >= 0.001 else ""
+    return [name, f"{flops:.2e}", in_hours(sum(here) / 3600) if here else "", *by_device]

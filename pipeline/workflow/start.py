@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.core.disk import require_writable
-from pipeline.core.errors import count_of
+from pipeline.core.errors import count_of, in_hours
 from pipeline.core.layout import RESULTS, SITE
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import own_files, register_driver, unregister_driver
@@ -112,7 +112,7 @@ def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, s
                 total = sum(map(float, hours))
             except ValueError:  # a spreadsheet may have rewritten the file
                 return
-            yield f"{total:,.0f} hours {device}" if total >= 100 else f"{total:.3g} hours {device}"
+            yield f"{in_hours(total)} {device}"
             return
 
 

@@ -31,7 +31,7 @@ from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
 from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs
-from pipeline.planning.plan import gpu_hours, hours, notes, render, total_cells, training_cells
+from pipeline.planning.plan import gpu_hours, notes, render, total_cells, training_cells
 from pipeline.planning.run_forecast import LONGER, MeasuredSpeed, Point, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
@@ -138,13 +138,8 @@ def test_plan_lists_only_jobs_not_done(tmp_path):
     assert operations["left to do"] == pytest.approx(left, rel=0.01) != operations["all"]
     assert total_cells("all", computing, {}, lambda job: 1.0)[2] == "", "no rates are known here"
     one = replace(next(job for job in computing if job.kind == "train"), seconds=3.6e7)
-    assert total_cells("half", [one, computing[0]], {}, lambda job: 0.5)[2] == "5,000"
-    assert training_cells(one, jobs.forecast(one.run), {})[6] == "10,000"
-
-
-@pytest.mark.parametrize(("count", "text"), [(4e-4, ""), (0.001, "0.001"), (12.34, "12.3"), (1234.6, "1,235")])
-def test_hours_have_three_digits_or_whole_numbers(count, text):
-    assert hours(count) == text
+    assert total_cells("half", [one, computing[0]], {}, lambda job: 0.5)[2] == "5,000 h"
+    assert training_cells(one, jobs.forecast(one.run), {})[6] == "10,000 h"
 
 
 def test_averaging_is_a_job_where_a_decoding_averages(printed_size):

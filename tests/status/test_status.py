@@ -19,6 +19,7 @@ from real_project import real_project
 
 from pipeline.cluster.queue import Queue
 from pipeline.core.artifacts import Encoded, Trained, Translation
+from pipeline.core.errors import in_hours
 from pipeline.core.records.jobs import Submission, record_event
 from pipeline.planning.plan import gpu_hours
 from pipeline.workflow.campaign import Campaign, Watch, describe_driver
@@ -26,7 +27,6 @@ from pipeline.workflow.drivers import DRIVERS, Driver, machine_id, read_drivers
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from reprise.__main__ import main
 from reprise.cli.status import Forecast, command_for
-from reprise.screen import hours
 
 SCALE = "smoke"
 
@@ -395,8 +395,8 @@ def test_only_what_a_driver_makes_waits_for_its_turn(project, driver):
 
 
 def test_durations_are_formatted_for_people():
-    assert [hours(count) for count in (1240.4, 12.0, 3.25, 1.0, 0.25, 0.0)] == [
-        *("1,240 h", "12 h", "3.2 h", "1.0 h", "15 min", "0 min"),
+    assert [in_hours(count) for count in (1240.4, 12.0, 3.25, 1.0, 0.25, 0.01, 0.0)] == [
+        *("1,240 h", "12 h", "3.2 h", "1.0 h", "15 min", "36 s", "0 s"),
     ]
 
 

@@ -109,9 +109,10 @@ def test_dry_run_sums_the_forecast_hours_of_its_trainings(column, device):
     assert ("cost  " in text) == (device is not None)
     if device:
         total = sum(hours[name] for name in some)
-        assert f"  cost     {total:.3g} hours {device} for the trainings" in text
+        amount = f"{total:.1f}" if total < 10 else str(round(total))
+        assert f"  cost     {amount} h {device} for the trainings" in text
         many = [row | {column: str(250 * float(row[column]))} for row in plan]
-        assert f"  cost     {round(250 * total):,} hours {device}" in "\n".join(dry_run_lines("demo", jobs, many))
+        assert f"  cost     {round(250 * total):,} h {device}" in "\n".join(dry_run_lines("demo", jobs, many))
     assert "cost  " not in "\n".join(dry_run_lines("demo", jobs, [{"other": "column"}]))
     rewritten = [row | {column: "1.234,5"} for row in plan]
     assert "cost  " not in "\n".join(dry_run_lines("demo", jobs, rewritten))
