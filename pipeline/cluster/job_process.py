@@ -37,7 +37,7 @@ from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine, record_event
-from pipeline.core.retries import retry_stage
+from pipeline.core.retries import LASTING, retry_read, retry_stage, system_error_behind
 from pipeline.stages import loaded
 from pipeline.training.ownership import Ownership, TakenOver
 
@@ -109,7 +109,7 @@ def attempt(order: JobOrder) -> Exit:
     try:
         gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
         check_node(run, gpu, functools.partial(end_on_unfit_node, run))
-        if state.job_key(run) != order.key:
+        if retry_read(run, lambda: state.job_key(run)) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
             return Exit.TAKEN_OVER
         if code_digest() != order.code:
@@ -192,7 +192,9 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
     died = isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER)
-    if isinstance(error, LostPeer) or (state.world_size() > 1 and died):
+    refusal = system_error_behind(error)
+    passes = refusal is not None and refusal.errno not in LASTING  # one process alone has retried it
+    if isinstance(error, LostPeer) or (state.world_size() > 1 and (died or passes)):
         return Exit.FAILED
     message, trace = (text, None) if own else (f"{type(error).__name__}: {error}", text)
     with contextlib.suppress(UserError, OSError):  # on a full disk the launcher reports the same

@@ -1,5 +1,6 @@
 """One start of a job leaves an exit code, a record of the start and, if another start would fail again, the cause."""
 
+import errno
 import os
 import signal
 import sys
@@ -84,6 +85,22 @@ def test_task_ended_by_a_lost_peer_records_no_failure(run, monkeypatch, lost):
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is None
     does[:] = [Mock(side_effect=RuntimeError("an odd shape"))]
     assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is not None
+
+
+@pytest.mark.parametrize(
+    ("number", "size", "is_recorded"),
+    [(errno.ESTALE, "2", False), (errno.ENOSPC, "2", True), (errno.EACCES, "1", True)],
+)
+def test_file_error_that_passes_is_no_failure_of_several_tasks(run, monkeypatch, number, size, is_recorded):
+    """One task alone retries them itself."""
+    monkeypatch.setenv("WORLD_SIZE", size)
+    does[:] = [Mock(side_effect=OSError(number, os.strerror(number), "a file"))]
+    assert attempt(order(run)) is Exit.FAILED and (read_failure(run, KEY) is not None) is is_recorded
+
+
+def test_the_key_is_read_again_when_the_disk_fails_once(run, monkeypatch):
+    monkeypatch.setattr(state, "job_key", Mock(side_effect=[OSError(errno.ESTALE, "Stale file handle"), KEY]))
+    assert attempt(order(run)) is Exit.DONE and outcomes(run) == ["done"]
 
 
 def test_the_first_task_alone_owns_the_run_and_notes_its_start(run, monkeypatch):
