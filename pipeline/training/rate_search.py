@@ -50,7 +50,7 @@ def search_rate(
         options: Device, threads and checkpoint interval.
 
     Raises:
-        UserError: The range is empty, or there are no trials; or see `train_run`.
+        UserError: The range is empty, there are no trials, or all diverged; or see `train_run`.
     """
     if not 0 < lowest < highest:
         raise UserError(f"--lowest {lowest:g} --highest {highest:g}: name two numbers above 0, the lower one first")
@@ -69,6 +69,8 @@ def search_rate(
         rows.append({name: rate, **trained(folder, options), "folder": str(folder)})
     rows.sort(key=lambda row: row["best_dev_loss"])
     write_csv(out, rows)
+    if rows[0]["best_dev_loss"] == inf:
+        raise UserError(f"{out}: every training diverged; lower --lowest and --highest")
     logger.info(
         "%s: best %s %g; set it for %s/%s in workflow/scales", out, name, rows[0][name], spec.paper, spec.system
     )

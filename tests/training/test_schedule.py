@@ -6,6 +6,7 @@ import math
 import os
 import random
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import scipy.stats
@@ -191,6 +192,14 @@ def test_a_trial_that_diverges_is_last(new_run, monkeypatch):
     monkeypatch.setattr(job, "train_owned", train)
     rows = search(new_run(), "--trials", "2")
     assert rows[-1]["best_dev_loss"] == "inf" and math.isfinite(float(rows[0]["best_dev_loss"]))
+
+
+def test_a_search_whose_trials_all_diverge_names_no_best_rate(new_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(job, "train_owned", Mock(side_effect=Diverged("loss or gradient is not finite")))
+    options = ["--lowest", "1", "--highest", "10", "--steps", "2", "--trials", "2", "--out", str(tmp_path / "r.csv")]
+    assert main(["search-rate", "--run", str(new_run()), *options]) == 1
+    said = capsys.readouterr().err
+    assert "r.csv: every training diverged; lower --lowest and --highest" in said and "best" not in said
 
 
 @pytest.mark.parametrize(
