@@ -28,6 +28,8 @@ SAMPLE_LINES = 200_000
 """Lines that are read to choose the vocabulary size and to check the text."""
 ENOUGH = 1000
 """Test sentences for which a difference of 1 BLEU is significant: its paired standard error is about 0.5."""
+MARKUP = (".sgm", ".sgml", ".xml", ".tmx", ".xlf", ".xliff", ".html")
+"""Endings of files whose lines are no sentences."""
 WORD = re.compile(r"\w+")
 BYTES_A_SUBWORD = 4.7
 """Average over the corpora of this project, for all languages; for trees, over words only."""
@@ -143,8 +145,11 @@ def read_pairs(sides: Sides) -> Iterator[Pair]:
     """Yield pairs of stripped lines.
 
     Raises:
-        UserError: A file is missing, not UTF-8, or has fewer lines than the other.
+        UserError: A file is missing, not UTF-8, has markup, or has fewer lines than the other.
     """
+    for path in sides:
+        if path.name.lower().endswith(MARKUP):
+            raise UserError(f"{path}: has markup; write its sentences to a file of plain text, one per line")
     src, tgt = sides
     for number, (source, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
         if source is None or other is None:

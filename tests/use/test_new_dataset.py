@@ -184,6 +184,7 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
         ("a.pt-BR", ["--languages", "en", "uk", "--dev", "a", "./a"], "files of --dev: are both a; name the file of "),
         ("linked.uk", [], "--src and --tgt: are both train.en; name the file"),
         ("utf16.uk", [], "utf16.uk: line 1: not UTF-8; convert it: `iconv -f UTF-16 -t UTF-8 utf16.uk > NEW`"),
+        ("a.SGM", ["--languages", "en", "uk"], "a.SGM: has markup; write its sentences to a file of plain text"),
         ("gzip.uk", [], "gzip.uk: is compressed or an archive; unpack it first"),
         ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it from its encoding, such as `iconv -f "),
     ],
