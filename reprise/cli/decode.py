@@ -81,11 +81,12 @@ def transcribe(
     """
     from reprise.model_input import read_sound
 
+    require_files(files)
     opened = options.open(model)
     opened.require("speech", "transcribe")
     at_once = len(files) if opened.normalises_by_speaker else FILES_AT_ONCE
     for first in range(0, len(files), at_once):
-        sounds = {f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once])}
+        sounds = {f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once], first + 1)}
         for line in opened.transcribe_all(sounds):
             print(line, flush=True)
 
@@ -107,9 +108,7 @@ def inputs(
     Raises:
         UserError: A file or the model can't be read.
     """
-    for path in files:
-        if not path.exists() or path.is_dir():
-            raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
+    require_files(files)
     opened = options.open(model)
     if compute_type:
         from reprise.ctranslate2 import ctranslate2_search  # an extra
@@ -117,6 +116,17 @@ def inputs(
         opened = replace(opened, search=ctranslate2_search(opened, compute_type))
     for lines in chunks_of_files([*files]) if files else chunks_of_input():
         yield lines, opened
+
+
+def require_files(paths: tuple[Path, ...]) -> None:
+    """Check that all `paths` are files, before a model is loaded or the first one is read.
+
+    Raises:
+        UserError: One is missing or a folder.
+    """
+    for path in paths:
+        if not path.exists() or path.is_dir():
+            raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
 
 
 def write_lines(lines: list[str]) -> None:

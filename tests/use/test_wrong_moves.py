@@ -34,6 +34,7 @@ WRONG = {
         ["show", "--set", "scale=demo", "results/small/attention/table3.csv"],
         "the configured scale is demo; add .*--set scale=small",
     ),
+    "no recording": (["transcribe", "coldfusion/ctc", "config.yaml", "no.wav"], "^error: no.wav: no such file"),
     "no archive": (["unpack", "base.tar"], "base.tar: no such file; `reprise pack RUN FILE.tar` writes one"),
     "folder": (["new", "dataset", "calls", "--recordings", "."], r"\.: is a folder; name a table with the columns"),
     "setting as target": (
