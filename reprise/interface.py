@@ -58,6 +58,7 @@ def table(paper: str, name: str, **settings: Any) -> DataFrame:
         settings: Keys that replace those of config.yaml.
     """
     project = find_project(settings)
+    require_known(paper, project.papers, "paper")
     return with_numbers(warn_of_missing(project, paper, fill(project, paper, name).frame))
 
 

@@ -154,11 +154,14 @@ class Model:
             One output per line.
 
         Raises:
-            UserError: `lines` is one string.
+            UserError: `lines` is one string, or one of them is no text.
         """
         if isinstance(lines, str):
             raise UserError("expected a list of lines, got one string: write [text]")
-        tokens = [self.preparation.tokens(line) for line in lines]
+        texts = list(lines)
+        if others := [line for line in texts if not isinstance(line, str)]:
+            raise UserError(f"expected lines of text, got {shown(others[0])}; fill empty cells with ''")
+        tokens = [self.preparation.tokens(line) for line in texts]
         found = iter(work([line for line in tokens if line]) if any(tokens) else [])
         return [next(found) if line else "" for line in tokens]
 

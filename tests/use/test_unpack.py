@@ -121,6 +121,13 @@ def test_a_model_whose_files_belong_together_translates(tmp_path):
     assert len(open_packed(pack(tmp_path), threads=1).translate(["abcd efgh"])) == 1
 
 
+@pytest.mark.parametrize("cell", [float("nan"), None, b"abcd"])
+def test_cell_of_a_data_frame_that_is_no_text_is_shown(tmp_path, cell):
+    model = open_packed(pack(tmp_path), threads=1)
+    with pytest.raises(UserError, match=f"expected lines of text, got {cell!r}; "):
+        model.translate(["abcd", cell])
+
+
 def test_line_of_too_many_subwords_is_named(tmp_path, monkeypatch):
     model, most = open_packed(pack(tmp_path), threads=1), "abcd efgh"
     monkeypatch.setattr("reprise.model.LONGEST_SOURCE", len(model.symbols[0].model.encode(most)))
