@@ -12,7 +12,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.digests import recording_digests
 from pipeline.core.errors import UserError
 from pipeline.core.layout import WEIGHTS_FILE, path_in_run
-from pipeline.core.records.outputs import TunedWeights
+from pipeline.core.records.outputs import AveragedWeights, TunedWeights
 from pipeline.core.schema import refuse_unread, require_known, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.papers.config_file import parse_settings
@@ -185,7 +185,7 @@ def tuned_weights(found: FoundRun, name: str) -> Path:
 
 
 def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_asked_for: bool) -> Path:
-    """Return the averaged weights of a decoding, and average the checkpoints of the run if they do not exist.
+    """Return the averaged weights of a decoding, and average checkpoints if they are missing or of another number.
 
     Args:
         found: The run.
@@ -203,9 +203,11 @@ def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_aske
     from pipeline.training.specification import run_key
 
     path = found.folder / path_in_run(Averaged(found.id, name))
-    if path.exists():
-        return path
     count, best = config.average_last, config.averaged == "best"
+    if path.exists():
+        record = AveragedWeights.read_if_valid(path.with_suffix(".json"))
+        if record is None or len(record.inputs) == count:
+            return path
     try:
         select_checkpoints(found.folder, count, run_key(found.folder), best)
     except UserError as error:

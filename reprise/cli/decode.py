@@ -86,7 +86,9 @@ def transcribe(
     opened.require("speech", "transcribe")
     at_once = len(files) if opened.normalises_by_speaker else FILES_AT_ONCE
     for first in range(0, len(files), at_once):
-        sounds = {f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once], first + 1)}
+        sounds = {
+            f"{number}: {path}": read_sound(path) for number, path in enumerate(files[first:][:at_once], first + 1)
+        }
         for line in opened.transcribe_all(sounds):
             print(line, flush=True)
 

@@ -39,7 +39,8 @@ def score(
 
         reprise score attention/base/wmt14-en-de/1 --decoding beam=8,alpha=1.0
 
-    Writes nothing into the run's folder. To score any other text: `reprise translate RUN my.en | sacrebleu my.de`.
+    Writes nothing into the run's folder but averaged weights that it lacks. To score any other text:
+    `reprise translate RUN my.en | sacrebleu my.de`.
 
     Args:
         model: Run as paper/system/dataset/seed, or its folder; not a packed model.

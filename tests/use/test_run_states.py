@@ -11,6 +11,7 @@ from made_records import decoded, score_file
 
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
+from pipeline.core.records.outputs import AveragedWeights
 from pipeline.papers.project import Project, load_project
 from reprise.cli.score import decode_and_score, find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
@@ -133,6 +134,21 @@ def test_language_model_is_not_scored_as_a_translator(root, tmp_path):
     touch(untrained_run(load_project(root, SMOKE), name) / WEIGHTS_FILE)
     with pytest.raises(UserError, match=r"lm-german/.*: is a language model; measure it with the stage `perplexity`"):
         decode_and_score(find_run(name, SMOKE), "", "test", None, tmp_path)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_average_of_another_number_of_checkpoints_is_redone(folder, found, monkeypatch, more):
+    """The paper averaged more checkpoints before its average_last was changed."""
+    count = found.project.decoding("attention", "base", "averaged").average_last + more
+    path = touch(folder / "averaged/averaged.safetensors")
+    inputs = [{"file": f"step-{step}.safetensors", "step": step, "digest": "toy"} for step in range(count)]
+    AveragedWeights(key="key", digest="toy", inputs=inputs).write(path.with_suffix(".json"))
+    written = Mock()
+    for name in ("averaging.select_checkpoints", "averaging.write_average"):
+        monkeypatch.setattr(f"pipeline.decoding.{name}", written)
+    monkeypatch.setattr("pipeline.training.specification.run_key", lambda folder: "key")
+    assert decoding_of(found, "averaged").weights == path
+    assert written.called == bool(more)
 
 
 def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
