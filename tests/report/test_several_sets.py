@@ -65,6 +65,8 @@ def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
     low, gain, high = (float(rows["RNN"][f"gain_{name}"]) for name in ("low", "ours", "high"))
     assert gain == pytest.approx(float(rows["RNN"]["avg_ours"]) - float(rows["DL4MT"]["avg_ours"]), abs=0.011)
     assert low <= gain <= high and rows["DL4MT"]["gain_ours"] == ""
+    shown = project.table("multichannel", "table1").cells["gain"].shown
+    assert shown({"printed": "", "ours": "-1.16", "low": "-2.30", "high": "-0.01"})["95 %"] == "-2.30 to -0.01"
 
 
 def test_both_sides_of_a_gain_have_their_own_decoding():

@@ -150,7 +150,7 @@ class GainCell(Cell):
         return columns | context.comparison(self, columns["ours"])
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
-        interval = f"{values['low']}–{values['high']}" if values["low"] else ""
+        interval = f"{values['low']} to {values['high']}" if values["low"] else ""  # a dash would look like a sign
         return {"printed": values["printed"], "ours": values["ours"], "95 %": interval}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
