@@ -19,6 +19,8 @@ from pipeline.core.errors import LostPeer, UserError
 
 TIMEOUT = datetime.timedelta(minutes=10)
 """Longest wait of one process for another; the first process saves and writes samples in less time."""
+JOINED_WITHIN = datetime.timedelta(hours=2)
+"""Longest wait for all to connect; one process of a node copies the corpus to its local disk before."""
 BUCKET_BYTES = 25 << 20
 """Bytes of gradients exchanged at once, enough to use the full bandwidth of a network."""
 
@@ -63,14 +65,17 @@ class Group:
             return
         backend = "nccl" if device.type == "cuda" else "gloo"
         try:
-            torch.distributed.init_process_group(backend, rank=self.rank, world_size=self.size, timeout=TIMEOUT)
+            store, rank, size = next(
+                torch.distributed.rendezvous("env://", self.rank, self.size, timeout=JOINED_WITHIN)
+            )
+            torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
             yield self
         except RuntimeError as error:
             if "gloo" not in str(error) and not isinstance(error, torch.distributed.DistError):
                 raise
             raise LostPeer(
-                f"another process of this training died or hung for {TIMEOUT} at most: see its log; run the same "
-                f"command again to resume from the last checkpoint ({error})"
+                "another process of this training died or hung: see its log; run the same command again to resume from "
+                f"the last checkpoint ({error})"
             ) from error
         finally:
             if torch.distributed.is_initialized():

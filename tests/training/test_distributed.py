@@ -1,3 +1,4 @@
+import datetime
 import logging
 import os
 import signal
@@ -19,7 +20,7 @@ from pipeline.cluster.local import free_port
 from pipeline.config import load_run
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_csv import read_json
-from pipeline.training import checkpoint, distributed
+from pipeline.training import checkpoint, distributed, job
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
@@ -76,7 +77,7 @@ def test_half_given_variables_are_refused(monkeypatch):
 @pytest.mark.parametrize("fault", [torch.distributed.DistNetworkError, torch.distributed.DistStoreError])
 def test_process_that_never_joins_raises_lost_peer(fault, monkeypatch):
     late = Mock(side_effect=fault("timed out: clients joined 1/2"))
-    monkeypatch.setattr(torch.distributed, "init_process_group", late)
+    monkeypatch.setattr(torch.distributed, "rendezvous", late)
     with (
         pytest.raises(LostPeer, match="another process of this training died or hung"),
         Group(0, 2).connected(torch.device("cpu")),
@@ -191,3 +192,12 @@ def test_processes_roll_back_once_the_weights_are_written(new_run, monkeypatch):
     run = new_run(validate_every=4, checkpoint_every=4, **SHARED)
     assert by_forks(run, 2) == [0, 0]
     assert read_json(run / "done.json")["returned"] == {"at": 8, "to": 4}
+
+
+@pytest.mark.slow
+def test_processes_wait_longer_for_the_copy_of_a_corpus(new_run, monkeypatch):
+    """The first one copies it before it connects."""
+    monkeypatch.setattr(distributed, "TIMEOUT", datetime.timedelta(seconds=4))
+    monkeypatch.setattr(job, "stage_in", lambda files: time.sleep(12))
+    run = new_run(max_steps=2, validate_every=2, **SHARED)
+    assert by_forks(run, 2) == [0, 0]
