@@ -107,13 +107,15 @@ def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]
 def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> float | None:
     """Return the forecast hours on the device that was used: a known GPU, else this machine; None if there are none.
 
+    A GPU that joined workflow/devices.yaml after the plan was made has none.
+
     Args:
         planned: Row of the plan.
         device: Name of the device that was used.
         devices: Names of known GPUs.
     """
     named = next((name for name in devices if is_device(name, device)), None)
-    text = planned[f"gpu_hours_{named}"] if named else planned["hours_here"]
+    text = planned.get(f"gpu_hours_{named}") if named else planned["hours_here"]
     return float(text) if text else None
 
 

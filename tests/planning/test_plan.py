@@ -283,6 +283,8 @@ def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(training, tmp_pat
     for unknown in ("NVIDIA B300", "NVIDIA RTX A1000 Laptop GPU"):
         row = cost_of(project, training | {"hours_here": ""}, [start(device=unknown, gpu_hours=2.0)], steps)
         assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
+    older = {name: value for name, value in training.items() if name != "gpu_hours_A100"}  # a plan without this GPU
+    assert cost_of(project, older, [start(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)], steps)["ratio"] == ""
 
 
 def test_compare_has_transcription_rows_and_gpu_forecasts(plan, tmp_path):
