@@ -12,8 +12,9 @@ from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
-from pipeline.core.layout import path_in_run
+from pipeline.core.layout import DONE_FILE, path_in_run
 from pipeline.core.records.outputs import ScoreFile
+from pipeline.core.records.training import TrainedRun
 from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset
 from pipeline.metrics import compare_scores
@@ -198,7 +199,7 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
         decoding: Name of a decoding. Empty means the usual one or, if that is not scored, the first scored one.
 
     Raises:
-        UserError: The run is not scored by this metric on this split.
+        UserError: The run is not scored by this metric on this split, or the score is of other weights.
     """
     require_known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
     require_known(usual := decoding or usual_decoding(found), found.decodings, "--decoding")
@@ -207,6 +208,8 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     for name in [usual, *(() if decoding else found.decodings)]:
         score = Score(found.id, measure, name, split, scored_on)
         if (path := found.folder / path_in_run(score)).exists():
+            if done := TrainedRun.read_if_there(found.folder / DONE_FILE):
+                ScoreFile.read(path).require_training(done.weights_digest, path)
             config = found.project.decoding(found.spec.paper, found.spec.system, name)
             if changed := changed_in(found.folder, score, config):
                 log.warning("%s: was decoded with another %s than %r has now", path, ", ".join(changed), name)

@@ -1,13 +1,14 @@
 """Errors on runs without weights, outputs or scores, and the metric that is compared by default."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 import yaml
 from fabricated import touch
-from made_records import decoded, score_file
+from made_records import decoded, score_file, trained_run
 
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
@@ -127,6 +128,15 @@ def test_compared_score_of_other_decoding_settings_is_named(found, caplog, beam,
     decoded(decoding={"beam_size": beam}).write(output.with_suffix(".json"))
     find_score(found, "sacrebleu", "test", "final")
     assert ("scores/final/test.json: was decoded with another beam_size than 'final' has now" in caplog.text) == warned
+
+
+def test_score_of_an_earlier_training_is_not_compared(found):
+    trained_run(weights_digest="new").write(found.folder / DONE_FILE)
+    path = touch(found.folder / "scores/final/test.json")
+    for training in (None, "new", "old"):
+        score_file({}, 10).model_copy(update={"training": training}).write(path)
+        with pytest.raises(UserError, match="scores weights of another") if training == "old" else nullcontext():
+            assert find_score(found, "sacrebleu", "test", "final") == path
 
 
 def test_language_model_is_not_scored_as_a_translator(root, tmp_path):
