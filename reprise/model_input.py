@@ -88,8 +88,11 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     samples = np.asarray(samples)
     if rate > HIGHEST_RATE:
         raise UserError(f"{name}: has a rate of {rate:,} Hz, which no recording has; check whether the file is damaged")
-    if samples.ndim not in (1, 2) or rate < 1:
-        raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
+    if samples.ndim not in (1, 2) or not rate >= 1 or rate != int(rate):
+        raise UserError(
+            f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels) at whole Hz"
+        )
+    rate = int(rate)  # some readers return a float
     samples = from_integers(name, samples) if np.issubdtype(samples.dtype, np.integer) else samples.astype(np.float64)
     loudest = np.abs(samples).max(initial=0)
     if not np.isfinite(samples).all() or loudest > LARGEST:

@@ -43,6 +43,17 @@ def test_a_header_that_says_an_absurd_rate_is_refused(tmp_path):
         features("a.wav", *sound, RATE, 7600.0)
 
 
+def test_rate_may_be_a_whole_float_and_nothing_between():
+    """Half the rate of the model, so that the recording is resampled."""
+    heard = [
+        features("a", VOICE[: RATE // 2], rate, RATE, 7600.0) for rate in (RATE // 2, RATE / 2, np.float32(RATE / 2))
+    ]
+    assert all(np.array_equal(heard[0], other) for other in heard[1:]) and len(heard[0]) == 98
+    for rate in (22_050.5, float("nan"), 0.5, -8000):
+        with pytest.raises(UserError, match=rf"a: samples of shape \(16000,\) at {rate} Hz; give .* at whole Hz"):
+            features("a", VOICE, rate, RATE, 7600.0)
+
+
 @pytest.mark.usefixtures("little_memory")
 def test_a_header_that_says_an_absurd_length_is_refused(tmp_path):
     path = recorded(tmp_path / "a.flac", AT_FLAC_SAMPLES, b"\xff" * 5)
