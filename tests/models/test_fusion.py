@@ -112,9 +112,9 @@ def test_parameters_of_a_fused_recogniser_are_counted_by_part():
     assert sum(parts.values()) == count_parameters(model) + parts["language_model"]
 
 
-@pytest.mark.parametrize("row", [row for row in FUSIONS if fusion_config(row).lm_feature == "state"])
+@every_row
 @torch.no_grad()
-def test_steps_read_states_of_lm_as_teacher_forcing_does(row):
+def test_steps_read_the_language_model_as_teacher_forcing_does(row):
     model, batch = fused_recogniser(row).eval(), speech([23, 9], [7, 7])
     source, cache = model.start(batch)
     lm_states, states = model.language_model.hidden_states(batch.tgt_in), []

@@ -6,7 +6,6 @@ from recurrent_models import CHANNELS, recurrent_config
 from torch import Tensor
 
 from pipeline.models.layers.positions import gather_positions, reversal_indices
-from pipeline.models.recurrent.cells import GRU, AdditiveAttention
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 
@@ -75,42 +74,9 @@ def test_annotation_depends_only_on_the_channels_in_its_name(channels, monkeypat
     assert reached == set(channels.split("-"))
 
 
-def test_backward_layer_reads_the_reversed_forward_states():
-    encoder, x = drawn(RecurrentEncoder(recurrent_config())), randn(2, 5, 12)
-    h = encoder.channels(x, PADDED)["rnn"]
-    for row, length in enumerate((5, 3)):
-        ahead = encoder.forward_layer(x[row : row + 1, :length])
-        back = encoder.backward_layer(ahead.flip(1)).flip(1)
-        torch.testing.assert_close(h[row, :length], torch.cat((ahead, back), 2)[0], **EXACT)
-
-
 def test_reversing_twice_is_the_identity_and_keeps_padding_last():
     mask = torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
     x = torch.arange(8.0).view(2, 4, 1)
     places = reversal_indices(mask)
     assert gather_positions(x, places).squeeze(2).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
     assert torch.equal(gather_positions(gather_positions(x, places), places), x)
-
-
-def formula(unit: GRU, x: Tensor, h: Tensor) -> Tensor:
-    """Return the next state by eq. 7 and 8 of Multi-channel Encoder, of input x (B, D) and state h (B, H)."""
-    (w_r, w_z, w), (u_r, u_z, u) = unit.weight_input.chunk(3), unit.weight_state.chunk(3)
-    b_r, b_z, b = unit.bias.chunk(3)
-    r = torch.sigmoid(x @ w_r.T + h @ u_r.T + b_r)
-    z = torch.sigmoid(x @ w_z.T + h @ u_z.T + b_z)
-    recurrent = r * (h @ u.T + b) if unit.reset_bias else r * (h @ u.T) + b
-    return z * h + (1 - z) * torch.tanh(x @ w.T + recurrent)
-
-
-@pytest.mark.parametrize("reset_bias", [False, True])
-def test_a_step_is_the_papers_formula(reset_bias):
-    unit, x, h = drawn(GRU(5, 4, reset_bias)), randn(3, 5), randn(3, 4)
-    torch.testing.assert_close(unit.step(unit.project(x), h), formula(unit, x, h), **EXACT)
-
-
-def test_attention_weights_are_the_papers_formula():
-    unit, state, annotations = drawn(AdditiveAttention(6, 5, 8)), randn(2, 3, 6), randn(2, 5, 5)
-    hidden = torch.tanh((state @ unit.query.T).unsqueeze(2) + (annotations @ unit.key.T).unsqueeze(1) + unit.bias)
-    scores = hidden @ unit.score + unit.offset
-    expected = scores.masked_fill(~PADDED.unsqueeze(1), -torch.inf).softmax(2)
-    torch.testing.assert_close(unit.weights(state, unit.keys(annotations), PADDED), expected, **EXACT)
