@@ -37,6 +37,7 @@ def load(library: Path) -> None:
     from torch.testing._internal.distributed import fake_pg
 
     torch.backends.cudnn.enabled = False  # of a build for CUDA, it would need a driver
+    torch.compile = lambda function, **_: function  # it takes seconds to find that it can't compile for this device
     torch.cuda.is_bf16_supported = lambda *_, **__: True
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.get_device_properties = lambda _: SimpleNamespace(total_memory=MEMORY_BYTES)
