@@ -4,25 +4,14 @@ import os
 import select
 import signal
 import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 from programs import install
+from warm import warm_programs
 
 from pipeline.cluster import launch, local
 from pipeline.cluster.local import visible_gpus
-
-TAKES = """
-import logging, os, subprocess, sys, time
-from pipeline.cluster.local import acquire_gpus
-time.sleep = lambda seconds, sleep=time.sleep: sleep(seconds / 20)  # so it looks for free GPUs 20 times as often
-logging.basicConfig(level="INFO", format="%(message)s")
-acquire_gpus(int(sys.argv[1]), int(os.environ.get("SHARED_BY", "1")), "ALONE" in os.environ)
-print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
-if len(sys.argv) > 2:
-    print(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL).pid, flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -31,9 +20,9 @@ def take(tmp_path):
     begun = []
 
     def start(count, *more, **environment):
-        environment = os.environ | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0,1"} | environment
-        command = [sys.executable, "-c", TAKES, str(count), *more]
-        process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True)
+        known = {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0,1", "PYTHONPATH": str(Path(__file__).parent)}
+        command, environment = [warm_programs() / "python", "-m", "take_gpus", str(count), *more], known | environment
+        process = subprocess.Popen(command, env=os.environ | environment, stdin=-1, stdout=-1, stderr=-1, text=True)
         begun.append(process)
         return process
 

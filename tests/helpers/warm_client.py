@@ -1,7 +1,7 @@
 """Stand in for `python`, `snakemake` and `reprise`: hand a command of the project to the warm server.
 
-Copies of this file lie beside the server's socket. What is no module of the project, of Snakemake or
-of submitit's jobs runs in a new interpreter.
+Copies of this file lie beside the server's socket. What is no module of the project, of Snakemake,
+of submitit's jobs or of a test runs in a new interpreter.
 """
 
 import json
@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 
-MODULES = ("pipeline", "reprise", "snakemake", "pipeline.cluster.job_process", "submitit.core._submit")
+MODULES = ("pipeline", "reprise", "snakemake", "pipeline.cluster.job_process", "submitit.core._submit", "take_gpus")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 

@@ -19,6 +19,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import traceback
 import weakref
@@ -161,6 +162,7 @@ def run_command(
     os.umask(mask)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # a module may have asked for it, and TMPDIR may be another one now
     if threads := environment.get("OMP_NUM_THREADS"):
         sys.modules["torch"].set_num_threads(int(threads))
     paths = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
