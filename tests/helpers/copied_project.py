@@ -12,6 +12,8 @@ from warm import warm_programs
 
 from pipeline.core.provenance import ROOT
 
+WARM = ("python", "reprise", "snakemake", "timeout")
+"""Programs that the warm server runs, or that run one of them."""
 COPIED, LINKED = ("workflow", "Snakefile", "config.yaml"), ("pipeline", "reprise", "profiles", "slurm", "bench")
 
 TOY_PAPER = """\
@@ -89,14 +91,14 @@ def add_toy_paper(root: Path) -> Path:
 def call(root: Path, *command: str, **variables: str) -> subprocess.CompletedProcess:
     """Run a command in the root of a copy, with this environment's programs first.
 
-    Its interpreters are forked from a warm server, unless another program such as `unshare` runs the command.
+    Its interpreters are forked from a warm server, unless a program such as `unshare` runs the command.
 
     Args:
         root: Folder to run it in.
         command: Program and arguments; `python` is this interpreter.
         variables: Added to the environment.
     """
-    environment = environment_of(root, is_warm=command[0] in ("python", "reprise", "snakemake"), **variables)
+    environment = environment_of(root, is_warm=command[0] in WARM, **variables)
     return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
 
 

@@ -3,6 +3,7 @@
 import csv
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,7 @@ def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, m
     (tmp_path / "Snakefile").write_text(rule)
     (tmp_path / "score.json").write_text("{}")
     snakemake = str(warm_programs() / "snakemake")
+    monkeypatch.setattr(sys, "executable", str(warm_programs() / "python"))
     require(call(tmp_path, snakemake, "--cores", "1", "--quiet", "all"))
     os.utime(tmp_path / name, (WRITTEN_IN_PART, WRITTEN_IN_PART))
     assert "Nothing to be done" in require(call(tmp_path, snakemake, "-n"))

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from cipher import write_texts
 from copied_project import ROOT, call, require
 from finished_project import finished_project
 from real_project import real_project
+from warm import warm_programs
 
 from pipeline.core.artifacts import Score, Trained
 from pipeline.papers.config_file import parse_settings
@@ -158,6 +160,7 @@ def test_documented_commands_work_in_order(page, finished, tmp_path, monkeypatch
     root = tmp_path / "project"
     shutil.copytree(finished, root, symlinks=True)
     monkeypatch.chdir(root)
+    monkeypatch.setattr(sys, "executable", str(warm_programs() / "python"))
     if any(name in page.read_text(encoding="utf-8") for name in OWN_FILES):
         bring_own_data(root)
     for _, words in commands_of(page):
