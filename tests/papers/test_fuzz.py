@@ -19,12 +19,14 @@ from hypothesis import HealthCheck, given, note, seed, settings, strategies as s
 
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
+from pipeline.core.yaml_file import LOADER
 from pipeline.papers.project import load_project
 from pipeline.planning.devices import load_devices
 
 EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))
 FRESH = "REPRISE_FUZZ" in os.environ
 SEED = int(os.environ.get("REPRISE_FUZZ_SEED", random.SystemRandom().randrange(1 << 32)))
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 LONGEST_S = 5
 """Longest time of one load, which takes a quarter of a second."""
 
@@ -111,7 +113,7 @@ def refers(place: tuple) -> bool:
 def mutations(root: Path) -> st.SearchStrategy[Mutation]:
     """Every kind of file and of fault as often as every other."""
     found = files(root)
-    values = {path: yaml.safe_load(path.read_text(encoding="utf-8")) for paths in found.values() for path in paths}
+    values = {path: yaml.load(path.read_bytes(), LOADER) for paths in found.values() for path in paths}
     places = {path: list(nodes(value)) for path, value in values.items()}
 
     @st.composite
@@ -146,8 +148,8 @@ def mutations(root: Path) -> st.SearchStrategy[Mutation]:
                 del holder[key]
             case "repeat":
                 return Mutation(f"repeat {place}", name, repeated(path, str(key)), must_fail=True)
-        content = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000).encode()
-        return Mutation(f"{how} {place}", name, content, must_fail)
+        content = yaml.dump(value, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=1000)
+        return Mutation(f"{how} {place}", name, content.encode(), must_fail)
 
     return one()
 
