@@ -1,11 +1,11 @@
-"""Run every benchmark of docs/measured/cpu-speed.md beside plain PyTorch and, if installed, CTranslate2.
+"""Run all CPU benchmarks of docs/measured/cpu-speed.md against plain PyTorch and, if installed, CTranslate2.
 
     python bench/all.py
     python bench/all.py --rounds 3 --threads 1
 
-One line a measurement: what, a figure, and how many times as fast as the rival it is. With one thread figures are
-processor time, which means something beside other work, too; rivals take turns within a round, so that a slow moment
-befalls all. The goals are those for two quiet cores of an AMD EPYC.
+Each measurement prints one line: its name, a figure, and the speedup over the rival. With one thread, figures are CPU
+time, so other load on the machine matters little. Rivals take turns within a round, so that a slow moment affects all.
+The goals are for two quiet cores of an AMD EPYC.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""Would all seeds of a system be trained faster as one batched model? Plain PyTorch, at the shape of the scale `demo`.
+"""Would it be faster to train all seeds of a system as one batched model? Plain PyTorch, at the shape of scale `demo`.
 
     python bench/batched_seeds.py
     python bench/batched_seeds.py --seeds 1 3 8 --rounds 20
 
-One JSON line a number of seeds: processor milliseconds of an update of them all on one thread, and of one of them.
-Their matrices are stacked, and every product of the library's Transformer is a batch of as many (`torch.func`); each
-seed has dropout of its own. Products of stacked matrices are MKL's, as torch has no others. Last come the same
-Transformer and ours, one seed alone.
+Prints one JSON line per number of seeds: CPU milliseconds of a training step of all seeds on one thread, and per seed.
+Weights of all seeds are stacked, so each matmul of torch's Transformer becomes a batched one (`torch.func`). Each seed
+has its own dropout. Batched matmuls use MKL, because torch has no others. The last lines are the same Transformer and
+ours with a single seed.
 """
 
 import argparse

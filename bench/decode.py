@@ -1,18 +1,18 @@
-"""Speed of beam search: ours against a plain cached one in PyTorch, and CTranslate2's, with the same weights.
+"""Benchmark beam search: ours, a plain cached one in PyTorch, and CTranslate2's, with the same weights.
 
     python bench/decode.py
     python bench/decode.py --shape base --sentences 50 --threads 1
 
-It prints one JSON line per search: sentences/s (median and best of the rounds), and its ratio to the plain search.
-`ratio` is the median over the rounds, `ratio_of_best` compares the best ones. If CTranslate2 is installed, `ratio_ct2`
-is the ratio to its search in float32.
+Prints one JSON line per search: sentences/s (median and best of the rounds), and the ratio to the plain search.
+`ratio` is the median over rounds, `ratio_of_best` compares the best rounds. If CTranslate2 is installed, `ratio_ct2`
+is the ratio to its float32 search.
 
-The shape is that of a small Transformer (3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords) or of the
-paper's base model (6 + 6, 512, 2048, 8; 37000); 200 sentences are decoded to 25 subwords with a beam of 4. Weights are
-random: no search can stop early. The plain search is what one writes first: key/value caches that grow by `cat`,
-hypotheses folded into the batch, one log-softmax and one top-k over all continuations, `index_select` to reorder.
-Each search runs with the batch size that suits it best. In float32 both must find hypotheses of the same
-score. With one thread it is processor time that counts, which means something beside other work, too.
+The model is a small Transformer (3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords) or the paper's
+base model (6 + 6, 512, 2048, 8; 37000). It decodes 200 sentences to 25 subwords with beam 4. Weights are random, so no
+search stops early. The plain search is a first implementation: key/value caches that grow by `cat`, hypotheses folded
+into the batch, one log-softmax and top-k over all continuations, `index_select` to reorder. Each search uses its best
+batch size. In float32 both must find hypotheses with the same score. With one thread, times are CPU time, so other
+load on the machine matters little.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""Speed of reading text aloud, of computing features and of batching on one core, relative to the speech's length.
+"""Benchmark speech synthesis, feature extraction and batching on one core, relative to the length of the speech.
 
     python bench/features.py
     python bench/features.py --utterances 400
 
-One JSON line a measurement: seconds of speech, processor seconds of this process, and their ratio, the real-time factor
-of one core; `clock_s` is the time that passed. `speak` synthesises and writes FLAC; `features` reads FLAC, spells the
-transcript and computes log-mel features, at the rate of each shipped corpus; `batches` puts training batches of 64
-utterances together, with noise on two fifths of them.
+Prints one JSON line per measurement: seconds of speech, CPU seconds of this process, and their ratio, i.e. how many
+times faster than real time one core is. `clock_s` is wall-clock time. `speak` synthesises and writes FLAC. `features`
+reads FLAC, spells the transcript and computes log-mel features, at the sampling rate of each corpus. `batches` builds
+training batches of 64 utterances and adds noise to two fifths of them.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""Time and memory of a training's first batch as the corpus grows.
+"""Measure time and memory of the first batch of a training as the corpus grows.
 
     python bench/first_batch.py --pairs 3000000 36000000
 
-One JSON line a size: processor seconds of imports, of cutting the corpus into updates and of one update in the middle,
-and the most memory held. The lengths are log-normal, 28 subwords on average, both sides alike; all ids are zero. The
-corpus has just been written, as after `encode`, so reads come from the page cache. 36 million pairs need 5 GB of disk.
+Prints one JSON line per size: CPU seconds of the imports, of cutting the corpus into steps and of building one step in
+the middle, and peak memory. Lengths are log-normal with 28 subwords on average, alike on both sides; all ids are zero.
+The corpus has just been written, as after `encode`, so reads come from the page cache. 36 million pairs need 5 GB of
+disk.
 """
 
 import argparse
@@ -38,7 +39,7 @@ print(json.dumps({"imports_s": round(seconds[0], 2), "cut_s": round(seconds[1] -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, nargs="+", default=[3_000_000])
-    parser.add_argument("--folder", type=Path, help="where the corpora are written; default: a temporary folder")
+    parser.add_argument("--folder", type=Path, help="folder for the corpora; default: a temporary one")
     args = parser.parse_args()
     for pairs in args.pairs:
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:

@@ -1,20 +1,21 @@
-"""Do losses in bfloat16 agree with those in float32? Trains a run both ways, with several seeds.
+"""Compare losses in bfloat16 and float32: train a run in both precisions, with several seeds.
 
     python bench/precision.py work/demo/runs/attention/base/grammar-en-de/seed1-*
     python bench/precision.py --steps 100 --seeds 1 -- RUN …
-    python bench/precision.py --of libraries -- RUN …    # float32 products by MKL and by oneDNN instead
+    python bench/precision.py --of libraries -- RUN …    # float32 matmuls by MKL and by oneDNN instead
 
-bfloat16 is that of the processor, also where trainings take float32 in its place because that is faster.
+bfloat16 is computed in bfloat16 here, even where trainings replace it by float32 because that is faster.
 
-RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. It prints one JSON line per system:
+RUN is the folder of a run, of which only run.yaml is read; its corpus must exist. Prints one JSON line per system:
 
 - the final loss on the development set for each precision and seed, in nats per target symbol;
 - the difference between the mean losses of both precisions;
-- the mean distance of a loss from the mean of its precision, which is run-to-run variance;
-- the largest difference between their training losses at any validation;
-- the processor seconds of a step.
+- the mean distance of a loss from the mean of its precision, i.e. the run-to-run variation;
+- the largest difference between the training losses at any validation;
+- the CPU seconds of a step.
 
-For one seed both have the same initial weights, data and masks. Beside other work begin with `chrt -i 0`.
+With the same seed, both precisions have the same initial weights, data and dropout masks. On a busy machine, start it
+with `chrt -i 0`.
 """
 
 import argparse
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--of", choices=PAIRS, default="precision", help="the two ways that are compared")
+    parser.add_argument("--of", choices=PAIRS, default="precision", help="what to compare")
     args = parser.parse_args()
     for run in args.runs:
         print(json.dumps(compare(run, args.steps, args.seeds, PAIRS[args.of])), flush=True)

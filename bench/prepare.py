@@ -1,16 +1,15 @@
-"""Speed and memory of preparing a corpus as it grows.
+"""Benchmark speed and memory of preparing a corpus as it grows.
 
     python bench/prepare.py --pairs 100000
     python bench/prepare.py --pairs 100000 1000000 3000000 --processes 2 --folder /scratch/prepare
 
-It prints one JSON line per stage and size: pairs/s by the clock and of one core, peak memory and bytes written. A
-core's speed is pairs over processor seconds of all processes, and shared pages count once. The stages are those of the
-workflow, each in a process of its own, and last the first batch of a training: the corpus is opened, its updates are
-cut, and one is put together.
+Prints one JSON line per stage and size: pairs per second of wall-clock time and of CPU time of all processes, peak
+memory (shared pages count once) and bytes written. The stages are those of the workflow, each in its own process. The
+last line is the first batch of a training: it opens the corpus, cuts it into steps and builds one.
 
 A seeded generator writes the corpus: sentences of log-normal length with 26 words on average, and 150,000 word types by
-Zipf's law. They have names, numbers and punctuation, and both sides are alike in length. Its subwords are learnt as
-WMT14's are, 37,000 from a sample of at most a million pairs.
+Zipf's law, with names, numbers and punctuation. Both sides are alike in length. Subwords are learnt as for WMT14:
+37,000 from a sample of at most a million pairs.
 """
 
 import argparse
@@ -61,8 +60,8 @@ batches.micro_batches(len(batches) // 2)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, nargs="+", default=[100_000])
-    parser.add_argument("--processes", type=int, default=1, help="of the stages prepare and encode")
-    parser.add_argument("--folder", type=Path, help="where the corpora are written; default: a temporary folder")
+    parser.add_argument("--processes", type=int, default=1, help="processes of the stages prepare and encode")
+    parser.add_argument("--folder", type=Path, help="folder for the corpora; default: a temporary one")
     args = parser.parse_args()
     for pairs in args.pairs:
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:

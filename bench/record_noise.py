@@ -1,11 +1,11 @@
-"""Keep what many trainings of one system say of the noise between trainings, as compact data.
+"""Record the run-to-run variance of one system from many seeds, as compact data.
 
     python bench/record_noise.py docs/measured/noise/transformer final 'test*' work/demo/runs/attention/C1/DATASET/seed*
 
-reads   run folders of one system under many seeds, with `scores/<decoding>/<splits>` and perplexities of the same, or
-        of the development set; the sentences of several splits (`test*`) are taken together
-writes  FILE.json, the record that `plan` and claims read, and FILE.npz: of each seed the statistics of each
-        sentence, losses at each validation, and weights' digests, by which tests judge the system against itself
+reads   run folders of one system with many seeds: `scores/<decoding>/<splits>`, and perplexities of the same splits or
+        of the development set. Sentences of several splits (`test*`) are pooled
+writes  FILE.json, the record that `plan` and claims read, and FILE.npz: for each seed the statistics of each sentence,
+        the loss at each validation, and digests of the weights, with which tests compare the system with itself
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Time the results site and `reprise status` of many runs with made-up scores, in processor seconds.
+"""Time the results site and `reprise status` of many runs with made-up scores, in CPU seconds.
 
     python bench/site.py --seeds 20          # 2,000 runs; 17 to 26 s for the site, 1.8 s for the status, AMD EPYC
 
-Runs are those of all papers at scale demo. Their folders are written to a temporary folder first; that is not timed.
+The runs are those of all papers at scale demo. Writing their folders to a temporary folder is not timed.
 """
 
 import argparse

@@ -1,15 +1,16 @@
-"""Training speed of recognisers, *Cold Fusion*'s and the modern one: CTC against what one writes first with torch.
+"""Benchmark training of the speech recognisers against a plain CTC model in torch.
 
     python bench/train_recognisers.py
     python bench/train_recognisers.py --shape paper --threads 1 --rounds 3
 
-It prints one JSON line per system: seconds of a step (median and best), seconds of speech per processor second, and two
-ratios of its speed to the plain model's. `ratio_…` is the median over the rounds, `cpu_ratio_…` compares the least
-processor times of a step. Beside other work only the latter means something, and only with `--threads 1`.
+Prints one JSON line per system: seconds of a step (median and best), seconds of speech per CPU second, and two speed
+ratios to the plain model. `ratio_…` is the median over rounds, `cpu_ratio_…` compares the lowest CPU times of a step.
+On a busy machine only the latter is meaningful, and only with `--threads 1`.
 
-plain: torch.nn.Conv2d and a bidirectional torch.nn.GRU a layer over packed sequences, batch normalisation over all
-frames, torch.nn.functional.ctc_loss. The shapes are those of the scales: 32 utterances of two seconds, 25 characters
-each (8 of six seconds and 75 characters, `paper`). Every system runs one step a round in the same process.
+The plain model has torch.nn.Conv2d, one bidirectional torch.nn.GRU per layer over packed sequences, batch normalisation
+over all frames, and torch.nn.functional.ctc_loss. The shapes are those of the scales: 32 utterances of two seconds with
+25 characters each (`paper`: 8 of six seconds and 75 characters). Every system runs one step per round in the same
+process.
 """
 
 import argparse

@@ -1,20 +1,20 @@
-"""Training speed of the recurrent models of *Multi-channel Encoder* against what one writes first with torch.nn.GRU.
+"""Benchmark training of the recurrent models of *Multi-channel Encoder* against a plain model with torch.nn.GRU.
 
     python bench/train_recurrent.py
     python bench/train_recurrent.py --shape paper --rounds 3
 
-It prints one JSON line per system: seconds of a step (median and best of the rounds), target tokens/s, and two ratios.
-They compare its speed with RNN's and with the plain model's in the same precision. `ratio_…` is the median over the
-rounds, `cpu_ratio_…` compares the least processor times of a step. Beside other work only the latter means something,
-and only with `--threads 1`. Then one line a system on where its time goes: processor seconds of encoder and decoder,
-forward and backward, and of the rest (embeddings, readout, softmax, optimiser).
+Prints one JSON line per system: seconds of a step (median and best of the rounds), target tokens/s, and speed ratios to
+RNN and to the plain model in the same precision. `ratio_…` is the median over rounds, `cpu_ratio_…` compares the lowest
+CPU times of a step. On a busy machine only the latter is meaningful, and only with `--threads 1`. A further line per
+system breaks its CPU time down: encoder and decoder, forward and backward, and the rest (embeddings, readout, softmax,
+optimiser).
 
-plain: torch.nn.GRU both ways, a decoder of two torch.nn.GRUCell around the same attention, logits and
-torch.nn.functional.cross_entropy; same widths, biases as torch has them. Shapes: `demo` has width 128 (attention 256),
-2000 symbols and 64 sentences of 20; `paper` width 512 (attention 1024), 30000 symbols and 64 of 25. Every system runs
-one step a round in the same process, under the same allocator setting: freed memory is kept. Plain PyTorch multiplies
-matrices by the library that it takes by itself; ours in bfloat16 computes as a training that asks for it does: in
-float32 where that is faster.
+The plain model has a bidirectional torch.nn.GRU, a decoder of two torch.nn.GRUCell around the same attention, logits
+and torch.nn.functional.cross_entropy, with the same widths and torch's biases. Shape `demo` has width 128 (attention
+256), 2000 symbols and 64 sentences of 20; `paper` has width 512 (attention 1024), 30000 symbols and 64 sentences of 25.
+Every system runs one step per round in the same process, with an allocator that keeps freed memory. Plain PyTorch uses
+its default library for matmuls. Ours in bfloat16 computes like a training that asks for bfloat16: in float32 where that
+is faster.
 """
 
 import argparse

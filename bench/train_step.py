@@ -1,26 +1,25 @@
-"""Speed of a training step: ours against what one writes first: torch.nn.Transformer and torch.optim.Adam.
+"""Benchmark a training step against torch.nn.Transformer with torch.optim.Adam.
 
     python bench/train_step.py
     python bench/train_step.py --rounds 3 --curve-steps 60
 
-It prints one JSON line per system: seconds of a step (median and best of the rounds), target tokens/s, and two ratios.
-They compare its speed with the plain loop's in float32 and under bfloat16 autocast. With one thread, tokens/s are those
-of the least processor time. `ratio_…` is the median over the rounds, `cpu_ratio_…` compares the least processor times
-of a step. Beside other work only the latter means something, and only with `--threads 1`: threads that wait for each
-other burn processor time too. With `--curve-steps`, one line more: our losses in float32 and bfloat16 on the same data
-with the same masks.
+Prints one JSON line per system: seconds of a step (median and best of the rounds), target tokens/s, and speed ratios to
+the plain loop in float32 and under bfloat16 autocast. With one thread, tokens/s are computed from the lowest CPU time.
+`ratio_…` is the median over rounds, `cpu_ratio_…` compares the lowest CPU times of a step. On a busy machine only the
+latter is meaningful, and only with `--threads 1`, because threads that wait for each other use CPU time, too. With
+`--curve-steps`, a last line compares our losses in float32 and bfloat16 on the same data with the same masks.
 
-`share_of_floor` is what the step's products alone would take, at the rate of those of its feed-forward network, of what
-it takes (of processor time with one thread). `over_operations` says of a Weighted Transformer how many times longer
-than a Transformer's its step is, over how many times more operations it has: `literal` is the paper's reading of
-section 3, where every branch runs the whole network, `split` the earlier one, where each has a part of it.
+`share_of_floor` is the time that the matmuls of a step would take at the speed of those of its feed-forward network,
+divided by the time of the step. `over_operations` is for the Weighted Transformer: its step time over a Transformer's,
+divided by the ratio of their FLOPs. `literal` is the paper's reading of section 3, in which every branch runs the whole
+feed-forward network; in `split` each branch has a part of it.
 
 The shape `small` has 3 + 3 layers of width 256, feed-forward 1024, 4 heads, 8000 subwords, sentences of 25 and 4100
-target tokens a step; `demo` is what the scale `demo` trains: width 64, feed-forward 256, 2000 subwords, 440 tokens of
-sentences of 20. Label smoothing is 0.1. Dropout of 0.1 lies in the same three places in every system (sub-layer outputs
-and embeddings, attention weights, inside the feed-forward network). Every system runs one step a round in the same
-process, under the same allocator setting: freed memory is kept. Plain PyTorch multiplies matrices by the library that
-it takes by itself; ours in bfloat16 computes as a training that asks for it does: in float32 where that is faster.
+target tokens per step. `demo` is trained at scale `demo`: width 64, feed-forward 256, 2000 subwords, and 440 tokens in
+sentences of 20. Label smoothing is 0.1. Every system applies dropout of 0.1 in the same three places: sub-layer outputs
+and embeddings, attention weights, and inside the feed-forward network. Every system runs one step per round in the same
+process, with an allocator that keeps freed memory. Plain PyTorch uses its default library for matmuls. Ours in bfloat16
+computes like a training that asks for bfloat16: in float32 where that is faster.
 """
 
 import argparse
@@ -93,7 +92,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="small")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--curve-steps", type=int, default=0, help="updates of the two loss curves")
+    parser.add_argument("--curve-steps", type=int, default=0, help="steps of the two loss curves")
     args = parser.parse_args()
     prepare(torch.device("cpu"), args.threads)
     shape = SHAPES[args.shape]

@@ -1,4 +1,4 @@
-"""Pages of the documentation site that are written from the code, or lie in the root: a hook of MkDocs."""
+"""MkDocs hook for pages that are generated from the code, or whose source is in the project's root folder."""
 
 import inspect
 import json

@@ -1,8 +1,8 @@
 """Write the tables of the pages in docs/measured from the records beside them: python docs/measured_tables.py.
 
-A page names a record's table in a comment, and perhaps its rows and columns; the Markdown table stands between that
-comment and `<!-- end -->`, so that the page can be read on GitHub as well. A test compares each page with its records
-and finds tables that come from none.
+A page names the record of a table in a comment, optionally with rows and columns. The Markdown table is between that
+comment and `<!-- end -->`, so that GitHub shows it, too. A test compares each page with its records and finds tables
+that come from none.
 """
 
 import csv

@@ -215,7 +215,7 @@ STAGES = {
     ),
     "check-data": Command(
         "pipeline.planning.check_data:check_data",
-        "List which files of the data are here, and how to get the others",
+        "List which data files are present, and how to get the others",
     ),
     "calibrate": Command("pipeline.planning.calibrate:calibrate", "Measure how fast this machine trains and decodes"),
     "plan": Command(

@@ -1,4 +1,4 @@
-"""Refusal of a form, such as a compiled one, that computes something else than the form that it is to replace."""
+"""Refuse an implementation, such as a compiled one, whose results differ from those of the one that it replaces."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,7 @@
-"""Transformer layers compiled by torch for measurements of training: one kernel instead of many between two matmuls.
+"""Transformer layers compiled by torch, for training benchmarks: one kernel instead of several between two matmuls.
 
-Dropout, residual connection and layer normalisation become one kernel each way, as do bias, ReLU and dropout. The same
-compiled layer serves all shapes.
+Dropout, residual connection and layer normalisation become one kernel each way, and so do bias, ReLU and dropout. The
+same compiled layer serves all shapes.
 """
 
 import contextlib

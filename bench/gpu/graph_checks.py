@@ -1,14 +1,14 @@
-"""Check on a GPU that steps replayed as CUDA graphs are those of eager mode, also when graphs are recorded again.
+"""Check on a GPU that replayed CUDA graphs compute the same steps as eager mode, even after graphs are captured again.
 
     PYTHONPATH=.:tests/helpers:tests/gpu python bench/gpu/graph_checks.py [--only CASE …] [--json FILE]
 
-Each case trains a few steps on padded batches of two shapes, in four ways. The steps are graphs; eager; graphs of which
-one is kept; and new graphs after half of the steps. The check prints whether the weights are the same bytes, and the
-largest difference, in units of the largest weight. It fails if they differ, or in speech by more than SPEECH_TOLERANCE.
-Compiled layers and Triton kernels also train without dropout. Their losses and gradient norms have to agree with those
-of plain eager steps, as agreement.py states.
+Each case trains a few steps on padded batches of two shapes in four ways: with graphs; eagerly; with only one graph
+kept; and with new graphs after half of the steps. The check prints whether the weights have the same bytes, and the
+largest difference relative to the largest weight. It fails if they differ, or in speech by more than SPEECH_TOLERANCE.
+Compiled layers and Triton kernels also train without dropout. Their losses and gradient norms must agree with those
+of plain eager steps, within the bounds of agreement.py.
 
-The case "broken capture" asks the device for a number while a step is recorded: training has to go on eagerly.
+The case "broken capture" reads a number from the device during a capture: training must then continue eagerly.
 """
 
 import argparse

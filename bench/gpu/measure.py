@@ -1,15 +1,15 @@
-"""Measure every case on the GPU of this machine, beside what was counted without one.
+"""Measure every case on the GPU of this machine, next to what was counted without one.
 
     PYTHONPATH=.:tests/helpers:tests/gpu python bench/gpu/measure.py [--only CASE …] [--device cpu] [--csv FILE]
 
-Each way to run a case has one line: eager, or replayed as a CUDA graph, also with compiled layers or Triton kernels.
-One line is of one of several processes, without the sum over them. A line has launches, counted (budgets.csv) and seen
-by torch's profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory
-at most. Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without
-this project's code. "operator: …" times the forms of one operator.
+Each variant of a case prints one line: eager or replayed as a CUDA graph, plain or with compiled layers or Triton
+kernels. Of a training by several processes, one process is measured alone, without the all-reduce. A line has kernel
+launches, counted (budgets.csv) and seen by torch's profiler. It also has milliseconds, forecast for an H100 and
+measured (minimum and median), and peak memory in GiB. The case "plain PyTorch" is a rival of "base, 1 GPU": the same
+sizes without this project's code. Cases "operator: …" time several implementations of one operator.
 
-A way fails if it computes something else than the first way of its case (agreement.py). A failure does not end the
-others, but the exit status is 1 then. The CSV file grows by a row as soon as one is measured.
+A variant fails if its results differ from those of the first variant of its case (agreement.py). The others still run,
+but the exit status is 1. The CSV file gets a row as soon as a variant is measured.
 """
 
 import argparse
@@ -292,10 +292,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=[*CASES], metavar="CASE", help="(default: all)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--kernels", type=int, default=0, metavar="N", help="name the N kernels that take longest")
+    parser.add_argument("--kernels", type=int, default=0, metavar="N", help="name the N slowest kernels")
     parser.add_argument("--block", type=int, default=BLOCK, help="repetitions in a timed block")
-    parser.add_argument("--only-graphs", action="store_true", help="leave out the eager way where there are graphs")
-    parser.add_argument("--csv", type=Path, help="file to which each way's figures are appended")
+    parser.add_argument("--only-graphs", action="store_true", help="omit eager variants of cases that have graphs")
+    parser.add_argument("--csv", type=Path, help="file to append the figures of each variant to")
     parser.add_argument("--json", type=Path, help="file for the figures, written after each case")
     args = parser.parse_args()
     Clock.block = args.block

@@ -1,4 +1,4 @@
-"""Single operators in several forms, forward and backward: which form should training use on this GPU?
+"""Time several implementations of single operators, forward and backward, to choose one for training on this GPU.
 
 Sizes are those of Transformer base with 25,000 target positions, and of the Weighted Transformer's eight branches.
 """

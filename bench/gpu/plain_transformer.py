@@ -1,4 +1,4 @@
-"""A plain PyTorch Transformer base, eager or compiled: what a step of ours is measured against in the same run.
+"""A plain PyTorch Transformer base, eager or compiled, as the rival of our training step in the same run.
 
 Fused QKV, scaled dot-product attention, cross-entropy with label smoothing, bfloat16 autocast, fused Adam.
 """

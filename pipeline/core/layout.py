@@ -116,7 +116,7 @@ class Layout:
         return self.path(artifacts.manifest_of(artifact))
 
     def text(self, artifact: artifacts.Translation) -> Path:
-        """Return the detokenised twin of a translation."""
+        """Return the detokenised version of a translation."""
         return self.path(artifact).with_suffix(".txt")
 
     def trees(self, artifact: artifacts.Score, words: str = "") -> Path:

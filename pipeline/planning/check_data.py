@@ -30,7 +30,7 @@ def check_data(
     verify: bool = False,
     project: ProjectOptions,
 ) -> None:
-    """List which files of the data are here, and how to get the others.
+    """List which data files are present, and how to get the others.
 
         python -m pipeline check-data --set scale=paper
         python -m pipeline check-data --set scale=small --paper weighted --offline
@@ -39,14 +39,14 @@ def check_data(
     writes  nothing but its log
 
     Takes seconds. Fails if a file of a licensed package is missing, or another file for which no address answers. With
-    --offline, fails if any file is missing. Also fails if two domains of speech, whose files are here, do not differ as
-    their dataset says (domain_gap.py). Files above 100 MB that were not verified yet are hashed with --verify, and in
+    --offline, fails if any file is missing. Also fails if two speech domains that are present do not differ as their
+    dataset requires (domain_gap.py). Files above 100 MB that were not verified yet are hashed with --verify, and in
     any case before they are used.
 
     Args:
         paper: Paper whose data is checked. May be given several times; by default all that are reproduced.
         dataset: Dataset to check instead. May be given several times.
-        offline: Ask no address. A missing file is an error.
+        offline: Contact no address. A missing file is an error.
         verify: Hash large files.
         project: The project and its settings.
     """

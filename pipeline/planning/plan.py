@@ -16,7 +16,7 @@ from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices, step_seconds
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.run_forecast import MeasuredSpeed, RunForecast
-from pipeline.report.markup import grid, paragraphs, write_twins
+from pipeline.report.markup import grid, paragraphs, write_report
 from pipeline.workflow.targets import reprise_command, snakemake_command
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def write_plan(
             --out results/paper/plan.csv
 
     reads   papers, scale, dataset files, the corpora that are encoded, workflow/devices.yaml, and the calibration
-    writes  <out>, one row per job, and its Markdown twin, one row per training with totals
+    writes  <out>, one row per job, and a Markdown file, one row per training with totals
 
     FLOPs are counted from the models and their training steps; nothing is trained. `gpu_hours_<device>` come from
     workflow/devices.yaml and a model of a training step (planning/devices.py). `hours_here` come from measurements of
@@ -51,7 +51,7 @@ def write_plan(
     speed = MeasuredSpeed.read(calibration) if calibration and calibration.exists() else None
     jobs = Jobs(loaded, [*paper] or loaded.reproduced, speed)
     devices = load_devices(project.root / "workflow/devices.yaml")
-    write_twins(out, [row(job, devices) for job in jobs.all], render(loaded, jobs, devices))
+    write_report(out, [row(job, devices) for job in jobs.all], render(loaded, jobs, devices))
     more = f"{out.with_suffix('.md')} has each training, and the smallest effect that each claim can show."
     log.info("%s\n%s\n%s", out, summary(loaded, jobs, devices), more)
 

@@ -11,7 +11,7 @@ from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.labels import Labels
-from pipeline.report.markup import grid, literal, paragraphs, prose, shortened, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, shortened, write_report
 
 log = logging.getLogger(__name__)
 
@@ -21,17 +21,17 @@ def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
 
         python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
-    Write the CSV and a Markdown twin: statement, printed evidence, ours, interval, the smallest effect that would have
+    Write CSV and Markdown: statement, printed evidence, ours, interval, the smallest effect that would have
     shown, p-values and verdict. pipeline/analysis/claims/verdicts.py lists the verdicts.
 
     Args:
         paper: Name of a paper in workflow/papers.
-        out: CSV to write, with a Markdown twin beside it.
+        out: CSV to write, with a Markdown file beside it.
         project: The project and its settings.
     """
     loaded = project.load([paper])
     results = results_in_words(loaded, paper)
-    write_twins(out, [row_of(result) for result in results], render(loaded, paper, results))
+    write_report(out, [row_of(result) for result in results], render(loaded, paper, results))
     log.info("%s: %s", out, tally(results))
 
 

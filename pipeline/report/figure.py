@@ -9,7 +9,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import figure_artifacts
-from pipeline.report.markup import prose, write_twins
+from pipeline.report.markup import prose, write_report
 
 log = logging.getLogger(__name__)
 TEXTS = ("query_token", "key_token")
@@ -31,7 +31,7 @@ def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions)
     """
     loaded = project.load([paper])
     drawing = draw(loaded, paper, figure)
-    write_twins(out.with_suffix(".csv"), drawing.rows, caption(loaded, paper, figure, drawing.facts), TEXTS)
+    write_report(out.with_suffix(".csv"), drawing.rows, caption(loaded, paper, figure, drawing.facts), TEXTS)
     save(drawing.picture, out)
     log.info("%s: %d numbers drawn", out, len(drawing.rows))
 

@@ -14,7 +14,7 @@ from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_fig
 from pipeline.core.schema import require_known
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_report
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, p
         python -m pipeline layer-table --paper attention --table table1 --set scale=demo \
             --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
 
-    Write the CSV and, beside it, a Markdown twin and the plot (SVG and PNG).
+    Write the CSV and, beside it, Markdown and the plot (SVG and PNG).
 
     Args:
         paper: Name of a paper in workflow/papers.
@@ -47,7 +47,7 @@ def make_layer_table(project: Project, paper: str, table: str, layer_times: Path
     times = LayerTimings.read(layer_times)
     printed = project.printed[paper][table]
     rows = [table_row(row, times) for row in printed]
-    write_twins(out, rows, render(project, paper, table, times, rows))
+    write_report(out, rows, render(project, paper, table, times, rows))
     save(plot(printed, times), out.with_suffix(".svg"))
     log.info("%s: %d layer types, %s", out, len(rows), times.description)
 

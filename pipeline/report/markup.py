@@ -67,8 +67,8 @@ def aligned(column: Sequence[str]) -> list[str]:
     return [heading, "-" * (width + 1) + (":" if numeric else "-"), *cells]
 
 
-def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str, texts: Sequence[str] = ()) -> None:
-    """Write `rows` as the file `csv`, and a `text` beside it as its Markdown twin; `texts` as for `write_csv`."""
+def write_report(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str, texts: Sequence[str] = ()) -> None:
+    """Write `rows` as the file `csv`, and `text` as a Markdown file beside it; `texts` as for `write_csv`."""
     write_csv(csv, rows, texts=texts)
     with atomic_write(csv.with_suffix(".md")) as handle:
         handle.write(text)

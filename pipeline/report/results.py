@@ -28,7 +28,7 @@ from pipeline.outputs.score import score_available
 from pipeline.papers.config_file import parse_settings, require_work
 from pipeline.papers.project import Settings, load_project, require_project
 from pipeline.report import claims, figure, filled_table, layer_table, text_tables
-from pipeline.report.markup import write_twins
+from pipeline.report.markup import write_report
 from pipeline.report.table import render
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Campaign, Watch
 from pipeline.workflow.causes import NOT_RUN, Causes
@@ -54,14 +54,14 @@ def write_results(
         reprise results weighted results/paper/attention/table2.csv --set scale=paper
         reprise results --watch
 
-    A row without its numbers says failed, running, waiting, not run, or which setting of its decoding changed.
+    A row without its numbers says why: failed, running, waiting, not run, or a changed setting of its decoding.
 
     reads   the folders of runs and corpora, and Slurm's queue if something was submitted
-    writes  results/<scale>/<paper>/…; complete results of the workflow are left alone, it rebuilds all others
+    writes  results/<scale>/<paper>/… except complete reports; the next `snakemake` rebuilds what this command wrote
 
     Args:
         targets: Papers, `all`, or files in results/.
-        watch: Write them again and again, until Ctrl-C.
+        watch: Repeat until Ctrl-C.
         every: Seconds between two rounds of --watch.
         settings: Override a key of config.yaml. May be given several times.
     """
@@ -196,7 +196,7 @@ class PartialReports:
             whys.append(status if why == NOT_RUN else why)
         statuses = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
         filled = replace(filled, runs=filled.runs.assign(status=statuses))
-        write_twins(self.path(report), filled.frame, render(self.project, paper, name, filled))
+        write_report(self.path(report), filled.frame, render(self.project, paper, name, filled))
         return count_missing(whys, "rows")
 
     def claims(self, report: artifacts.Report, paper: str) -> str:
@@ -209,7 +209,7 @@ class PartialReports:
             )
             results[index] = replace(result, why=whys[-1] or result.why)
         rows = [claims.row_of(result) for result in results]
-        write_twins(self.path(report), rows, claims.render(self.project, paper, results))
+        write_report(self.path(report), rows, claims.render(self.project, paper, results))
         return count_missing(whys, "claims")
 
     def figure(self, report: artifacts.Report, paper: str, name: str) -> str:
@@ -229,7 +229,7 @@ class PartialReports:
         left_out = "; ".join(f"{system} ({why})" for system, why in whys.items())
         drawing, path = entry.draw(view), self.path(report)
         facts = f"{drawing.facts} Left out: {left_out}." if left_out else drawing.facts
-        write_twins(
+        write_report(
             path.with_suffix(".csv"), drawing.rows, figure.caption(self.project, paper, name, facts), figure.TEXTS
         )
         save(drawing.picture, path)

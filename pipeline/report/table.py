@@ -14,7 +14,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
 from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
-from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_report
 
 log = logging.getLogger(__name__)
 
@@ -24,17 +24,17 @@ def write_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -
 
         python -m pipeline table --paper weighted --table table2 --out results/demo/weighted/table2.csv
 
-    Write the CSV and, beside it, a Markdown twin for reading in a terminal.
+    Write the CSV and, beside it, a Markdown file to read in a terminal.
 
     Args:
         paper: Name of a paper in workflow/papers.
         table: Name of a table of the paper.
-        out: CSV to write, with a Markdown twin beside it.
+        out: CSV to write, with a Markdown file beside it.
         project: The project and its settings.
     """
     loaded = project.load([paper])
     filled = fill(loaded, paper, table)
-    write_twins(out, filled.frame, render(loaded, paper, table, filled))
+    write_report(out, filled.frame, render(loaded, paper, table, filled))
     statuses = filled.runs["status"]
     log.info("%s: %s, %d without all numbers", out, count_of(len(statuses), "row"), statuses.isin(UNFINISHED).sum())
 

@@ -26,7 +26,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import example_runs, transcripts
 from pipeline.report.filled_table import NOT_RUN
 from pipeline.report.labels import NOTHING
-from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_report
 
 log = logging.getLogger(__name__)
 EXAMPLE_TEXTS = ("item", "printed", "ours")
@@ -57,13 +57,13 @@ def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOp
         python -m pipeline example-table --paper multichannel --table table3 --set scale=demo \
             --out results/demo/multichannel/table3.csv
 
-    Write the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that depends on no system's name
+    Write the CSV and, beside it, a Markdown file. The sentence is chosen by a rule that depends on no system's name
     (`Examples` in pipeline/papers/paper.py).
 
     Args:
         paper: Name of a paper in workflow/papers.
         table: Name of a table of the paper.
-        out: CSV to write, with a Markdown twin beside it.
+        out: CSV to write, with a Markdown file beside it.
         project: The project and its settings.
     """
     make_example_table(project.load([paper]), paper, table, out)
@@ -73,7 +73,7 @@ def make_example_table(project: Project, paper: str, table: str, out: Path) -> N
     """Write a table of example translations; see `write_example_table`."""
     choice = choose_sentence(project, paper, project.examples(paper, table), example_runs(project, paper, table))
     rows = example_rows(project, paper, table, choice)
-    write_twins(out, rows, render_examples(project, paper, table, choice, rows), EXAMPLE_TEXTS)
+    write_report(out, rows, render_examples(project, paper, table, choice, rows), EXAMPLE_TEXTS)
     log.info("%s: line %d of %s", out, choice.line + 1, choice.split)
 
 
@@ -149,14 +149,14 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
 
         python -m pipeline transcript-table --paper coldfusion --table table1 --out results/demo/coldfusion/table1.csv
 
-    Write the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
+    Write the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown file. The utterances are
     those with enough words on which one system, named by the paper's file, makes the most word errors. Ties go to the
     first. Transcripts are those of the first seed.
 
     Args:
         paper: Name of a paper in workflow/papers.
         table: Name of a table of the paper.
-        out: CSV to write, with a Markdown twin beside it.
+        out: CSV to write, with a Markdown file beside it.
         project: The project and its settings.
     """
     make_transcript_table(project.load([paper]), paper, table, out)
@@ -165,7 +165,7 @@ def write_transcript_table(*, paper: str, table: str, out: Path, project: Projec
 def make_transcript_table(project: Project, paper: str, table: str, out: Path) -> None:
     """Write a table of transcripts; see `write_transcript_table`."""
     rows = transcript_rows(project, paper, table)
-    write_twins(out, rows, render_transcripts(project, paper, table, rows), TRANSCRIPT_TEXTS)
+    write_report(out, rows, render_transcripts(project, paper, table, rows), TRANSCRIPT_TEXTS)
     log.info("%s: %d texts", out, len(rows))
 
 

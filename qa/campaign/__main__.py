@@ -1,7 +1,7 @@
-"""All papers at paper scale through a real Slurm, while everything goes wrong: `make campaign`.
+"""Run all papers at the paper scale through a real Slurm while faults happen: `make campaign`.
 
 Needs root, Debian or Ubuntu, and tests/cluster/slurm.sh install. Ends with a table of counts, and with status 1 if the
-campaign is not as one that nothing befell.
+result differs from that of an undisturbed campaign.
 """
 
 import argparse
@@ -69,10 +69,10 @@ def reports_of(root: Path, papers: list[str]) -> tuple[Artifact, ...]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m qa.campaign", description=__doc__.split("\n")[0])
-    parser.add_argument("--seed", type=int, default=Random().randrange(10**6), help="of the moments of the faults")
-    parser.add_argument("--minutes", type=float, default=15, help="that all trainings take by the forecast")
-    parser.add_argument("--folder", type=Path, help="to work in, which stays; default: a temporary one")
-    parser.add_argument("--paper", action="append", default=[], help="to have made; default: all")
+    parser.add_argument("--seed", type=int, default=Random().randrange(10**6), help="seed of the moments of the faults")
+    parser.add_argument("--minutes", type=float, default=15, help="forecast minutes of all trainings together")
+    parser.add_argument("--folder", type=Path, help="work folder, which is kept; default: a temporary one")
+    parser.add_argument("--paper", action="append", default=[], help="paper to build; may be repeated; default: all")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     folder = args.folder or Path(tempfile.mkdtemp(prefix="reprise-campaign-"))

@@ -1,4 +1,4 @@
-"""Checks of a campaign with faults against one without."""
+"""Compare a campaign with faults with an undisturbed one."""
 
 import csv
 import re

@@ -1,7 +1,7 @@
-"""Faults in every stage: each must end in the bytes of an undisturbed run, or in one clear line with nothing lost.
+"""Inject faults into every stage: each case must end in the bytes of an undisturbed run, or in one clear error line.
 
 python -m qa.chaos --minutes 90 [--seed 7]        as many cases as fit
-python -m qa.chaos --seed 7 --case 123            one of them again, with what it wrote
+python -m qa.chaos --seed 7 --case 123            repeat one of them and keep its files
 """
 
 import argparse
@@ -26,10 +26,10 @@ def main() -> int:
     """Run the cases and return the exit status: 1 if a case failed."""
     parser = argparse.ArgumentParser(prog="python -m qa.chaos", description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=90)
-    parser.add_argument("--cases", type=int, default=1 << 30, help="no more than so many")
+    parser.add_argument("--cases", type=int, default=1 << 30, help="maximum number of cases")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--case", type=int, help="only the one of this number")
-    parser.add_argument("--world", type=Path, help="folder in which the undisturbed world is kept for the next time")
+    parser.add_argument("--case", type=int, help="run only the case with this number")
+    parser.add_argument("--world", type=Path, help="folder that keeps the undisturbed project for later calls")
     args = parser.parse_args()
     print(f"chaos with SEED={args.seed}", flush=True)
     memory = Path("/dev/shm")

@@ -1,4 +1,4 @@
-"""A whole Snakemake, killed with everything that it started, and started again."""
+"""Kill a whole Snakemake with everything that it started, and start it again."""
 
 import hashlib
 import random

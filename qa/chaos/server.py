@@ -1,8 +1,8 @@
-"""Stages in processes forked from one that has imported everything, which saves the start of torch.
+"""Run stages in processes forked from one that has imported everything, which saves the import of torch.
 
-    python -m qa.chaos.server     one JSON order a line: {"argv": […], "folder": …, "log": …, "limit_s": …}
+    python -m qa.chaos.server     one JSON request per line: {"argv": […], "folder": …, "log": …, "limit_s": …}
 
-Answers each order with a line of JSON: the exit status, negative for a signal.
+Answers each request with a line of JSON: the exit status, negative for a signal.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A tiny world in which every stage ran once, undisturbed: its commands, and what each read and wrote."""
+"""A tiny project in which every stage ran once, undisturbed: its commands, and the files that each read and wrote."""
 
 import hashlib
 import itertools

@@ -25,7 +25,7 @@ from sandbox import RESULTS, Sandbox, Tests
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 COLUMNS = ("file", "operator", "before", "after", "outcome", "by", "seconds")
-LIMIT = "of a test, before its further parameters are left out; of a file, four times that; of a mutant, twenty times"
+LIMIT = "seconds per test, before its further parameters are skipped; four times that per file, twenty per mutant"
 Row = dict[str, str]
 
 
@@ -88,10 +88,12 @@ def main() -> None:
     parser.add_argument("--package", nargs="*", default=list(TESTS), choices=TESTS, metavar="PACKAGE")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="those that nothing noticed")
-    parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of the package's; slow ones, too")
+    parser.add_argument("--again", action="store_true", help="repeat the mutants that no test noticed")
+    parser.add_argument(
+        "--tests", nargs="*", metavar="FILE", help="run these tests instead of the package's; slow ones, too"
+    )
     parser.add_argument("--limit", type=float, metavar="SECONDS", help=LIMIT)
-    parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
+    parser.add_argument("--most", type=int, metavar="N", help="maximum number of mutants")
     parser.add_argument("--folder", type=Path, help="keep the copy and its traces here; the next call updates them")
     args = parser.parse_args()
     for entry in outdated(ROOT, equivalents(EQUIVALENT)):

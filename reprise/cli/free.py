@@ -65,16 +65,16 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         checkpoints   weights kept for averaging and optimiser states, of runs whose every score is written.
                       The final and the averaged weights stay; averaging other checkpoints would need a new training
         text          raw and prepared training text of encoded corpora; development and test text stay
-        audio         audio of encoded corpora of speech; to hear it, fetch or synthesise it again
+        audio         audio of encoded speech corpora; to hear it, fetch or synthesise it again
         old-runs      finished trainings with settings or data other than the current ones; no report reads them
         unfinished    the same for trainings that did not end; removing them loses their steps
         old-corpora   corpora of datasets that have changed since
         downloads     fetched files whose every dataset is extracted; another extraction would fetch them again.
-                      Files that you brought, because no address has them, stay
+                      Files that have no address stay
 
-    An unfinished run with current settings is never touched. Nor is a run at work, or what it reads. Processes of this
-    machine work on a run, and so do jobs in Slurm's queue, pending ones included.
-    Before checkpoints are removed, the final weights are read again and must match what the training wrote.
+    Never touches an unfinished run with current settings, a run in use, or what it reads. A run is in use if a process
+    of this machine, or a running or pending Slurm job, works on it. Before checkpoints are removed, the final weights
+    must match their digest.
 
     Args:
         remove: Kinds of files to remove.

@@ -30,7 +30,7 @@ from pipeline.metrics import metric_named
 from pipeline.papers.comparability import MACHINE_SETTINGS
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
-from pipeline.report.markup import grid, write_twins
+from pipeline.report.markup import grid, write_report
 from reprise.find_runs import find_run
 
 log = logging.getLogger(__name__)
@@ -325,5 +325,5 @@ def record(
     rows = table_rows(records, [*metric] or shown_metrics(into / "table.csv", records))
     tested = "\n".join(f"- {test_set}" for test_set in describe_test_sets(records))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
-    write_twins(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
+    write_report(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
     log.info("%s: %s of %s", into / "table.md", count_of(len(records), "run"), count_of(len(rows), "system"))

@@ -25,7 +25,7 @@ def print_report(dataset: str, *, settings: Settings = ()) -> None:
 
         reprise report multi30k-en-de
 
-    Prints sizes, lengths, what was left out and why with examples, overlaps of splits, and the licence.
+    Prints sizes, lengths, rejected lines with reasons and examples, overlaps between splits, and the licence.
 
     Args:
         dataset: File of workflow/datasets, without .yaml.

@@ -34,8 +34,8 @@ def show(target: str | None = None, table: str | None = None, *, project: Projec
         reprise show weighted claims
         reprise show results/demo/attention/table3.csv
 
-    Reads what `table` and `claims` read, and writes nothing. --wide shows all that the Markdown twin does,
-    as a table without scores always does.
+    Reads what `table` and `claims` read, and writes nothing. --wide shows all columns and notes of the Markdown file.
+    A table without scores is always shown in full.
 
     Args:
         target: Paper, table of the paper in config.yaml, or file in results/; by default that paper.

@@ -1,4 +1,4 @@
-"""Markdown twins show the numbers of the CSV, and count decided claims."""
+"""Markdown files show the numbers of the CSV, and count decided claims."""
 
 import pytest
 from cell_runs import cell_runs, write_cell
@@ -60,7 +60,7 @@ def test_only_deviations_of_its_rows_stand_below_a_table(project):
     assert f"\n2. Paper: {deviations[1].paper}" in text and "\n3. Paper: All of it." in text
 
 
-def test_stage_writes_both_twins_and_counts_unfinished_rows(project, tmp_path, caplog):
+def test_stage_writes_both_files_and_counts_unfinished_rows(project, tmp_path, caplog):
     caplog.set_level("INFO")
     out, command = tmp_path / "table.csv", ["table", "--root", str(ROOT), "--paper", PAPER, "--table", TABLE]
     assert main([*command, "--set", f"work={project.config.work}", "--out", str(out)]) == 0

@@ -1,4 +1,4 @@
-"""Hostile archives, servers and files: each case ends within seconds, in good content or in one clear line.
+"""Try hostile archives, servers and files: each case ends within seconds, in correct content or in one clear line.
 
 python -m qa.chaos.hostile --archives 200 --servers 200 --files 400 [--seed 7]
 python -m qa.chaos.hostile --seed 7 --only archives --case 12
@@ -165,7 +165,7 @@ def main() -> int:
         parser.add_argument(f"--{kind}", type=int, default=count, help="number of cases")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", choices=[*CASES])
-    parser.add_argument("--case", type=int, help="only the one of this number")
+    parser.add_argument("--case", type=int, help="run only the case with this number")
     args = parser.parse_args()
     print(f"hostile cases with SEED={args.seed}", flush=True)
     logging.disable()
