@@ -68,7 +68,7 @@ def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
     """Write the attention map that a rule chooses from a split.
 
     Write {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one), heads,
-    weights: heads x n x n, weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6).
+    weights: heads x n x n, weights_digest}. The layer is the second-to-last of the encoder, as in the paper (5 of 6).
     The rules consider sentences of 8 to 30 subwords:
 
         distant    the word from which all heads together look farthest: most weight at a third of the sentence or more
