@@ -256,7 +256,7 @@ def summed_by_system(terms: Sequence[Sample]) -> list[Sample]:
 
 def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
     """Return the run-to-run variance of the systems' sum (one estimate per pool) and its degrees; 0, 0 if unknown."""
-    variances: dict[tuple[float, int], float] = {}  # what each pool adds; key: its variance and degrees
+    variances: dict[tuple[float, int], float] = {}  # contribution of each pool, by its variance and degrees of freedom
     for system in systems:
         if not (degrees := degrees_of_freedom(system.groups)):
             return 0.0, 0.0
@@ -291,7 +291,7 @@ def t_sf(value: float, degrees_of_freedom: float) -> float:
         value: Value of t.
         degrees_of_freedom: Degrees of freedom; infinite for a normal distribution.
     """
-    from scipy.special import ndtr, stdtr  # here, because every dry run imports this module
+    from scipy.special import ndtr, stdtr  # imported late: every dry run imports this module
 
     return float(ndtr(-value) if np.isinf(degrees_of_freedom) else stdtr(degrees_of_freedom, -value))
 

@@ -198,7 +198,7 @@ class RunFolders:
         """Return the sentence statistics of a metric in a score file, shape (N, F)."""
         if (path, metric) not in self._statistics:
             self._statistics[path, metric] = rows = read_statistics(path, metric)
-            rows.setflags(write=False)  # shared
+            rows.setflags(write=False)  # callers share it
         return self._statistics[path, metric]
 
     def measurement(
@@ -294,7 +294,7 @@ def changed_in(run_folder: Path, artifact: artifacts.Score, config: DecodingConf
         config: The decoding of its name.
     """
     run, names = artifact.run, (artifact.decoding, artifact.split)
-    if artifact.measure == LogLikelihoods.folder:  # no search
+    if artifact.measure == LogLikelihoods.folder:  # computed without a search
         return []
     output: artifacts.SplitArtifact = artifacts.Translation(run, *names)
     if artifact.scored_on:

@@ -197,7 +197,7 @@ def report_failure(order: JobOrder, error: BaseException) -> Exit:
     if isinstance(error, LostPeer) or (state.world_size() > 1 and (died or passes)):
         return Exit.FAILED
     message, trace = (text, None) if own else (f"{type(error).__name__}: {error}", text)
-    with contextlib.suppress(UserError, OSError):  # on a full disk the launcher reports the same
+    with contextlib.suppress(UserError, OSError):  # if the disk is full, the launcher reports the same
         state.record_failure(Path(order.run), order.key, message, trace)
     return Exit.FAILED
 

@@ -28,7 +28,7 @@ What = Argument[Path](exclusive="what", required=True)
 
 @dataclass(frozen=True)
 class LaunchOptions(Resources):
-    """Options of a launcher: where the job runs, and what it asks for.
+    """Options of a launcher: where the job runs, and which resources it requests.
 
     Attributes:
         launcher: Where the job runs.
@@ -180,7 +180,7 @@ def wait_or_detach(waiter: wait.Waiter) -> None:
     def detach(number: int, frame: object) -> None:
         for again in (signal.SIGINT, signal.SIGTERM):
             signal.signal(again, signal.SIG_DFL)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # of a closed terminal it comes from the shell and the kernel
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # when a terminal closes, shell and kernel both send it
         raise Detached(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

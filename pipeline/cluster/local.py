@@ -148,7 +148,7 @@ class LocalJobs:
         """Start the processes, and return the first one's process id as the id of the job."""
         port = str(free_port())
         self.processes = []
-        for rank in range(self.tasks):  # each is known at once, as a signal may come before the next
+        for rank in range(self.tasks):  # recorded one by one: a signal may come before the next starts
             self.processes.append(self._start(rank, port))
         job = str(self.processes[0].pid)
         order = self.order

@@ -77,7 +77,7 @@ def check_folder(folder: Path) -> None:
     content = uuid.uuid4().bytes
     path = folder / f".node-check.{uuid.uuid4().hex}"
     try:
-        with contextlib.suppress(InterruptedError), open(path, "wb") as handle:  # of `close`, which is then done
+        with contextlib.suppress(InterruptedError), open(path, "wb") as handle:  # of a `close` that succeeded
             handle.write(content)
             os.fsync(handle.fileno())
         if path.read_bytes() != content:
@@ -88,7 +88,7 @@ def check_folder(folder: Path) -> None:
             raise UserError(f"{folder}: {error.strerror}; free some space, then run the same command again") from error
         raise UnfitNode(f"{folder} is not writable: {error.strerror}") from error
     finally:
-        with contextlib.suppress(OSError):  # the disk's fault is reported already
+        with contextlib.suppress(OSError):  # the error of the disk is already reported
             path.unlink(missing_ok=True)
 
 
@@ -98,7 +98,7 @@ def check_gpu(index: int) -> None:
     Raises:
         UnfitNode: There is no such GPU, or its result is wrong.
     """
-    import torch  # here only: the check of a job without GPUs does without it
+    import torch  # imported late: jobs without GPUs do not need it
 
     if not torch.cuda.is_available():
         raise UnfitNode("no GPU is visible, but the job requested one")

@@ -234,7 +234,7 @@ def query_slurm() -> list[list[str]] | None:
             command,
             capture_output=True,
             encoding="utf-8",
-            errors="replace",  # the name of another job may be no UTF-8
+            errors="replace",  # the name of another job may not be UTF-8
             timeout=60,
             env=environment,
         )

@@ -59,7 +59,7 @@ Positive = Annotated[int, Argument(convert=positive)]
 
 @dataclass(frozen=True)
 class Resources:
-    """Options that say what a job asks for.
+    """Resources that a job requests.
 
     Attributes:
         gpus: GPUs in all.

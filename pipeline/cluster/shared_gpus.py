@@ -84,7 +84,7 @@ def start_mps() -> None:
     folder = own_folder() / f"mps{os.environ.get('SLURM_JOB_ID', '')}"  # GPUs differ by Slurm job
     folder.mkdir(exist_ok=True)
     users = os.open(folder / "users.lock", os.O_CREAT | os.O_WRONLY, 0o600)
-    fcntl.flock(users, fcntl.LOCK_SH)  # until this process ends, however it does
+    fcntl.flock(users, fcntl.LOCK_SH)  # held until this process ends, even if it is killed
     os.environ |= dict.fromkeys(MPS_VARIABLES, str(folder))
     if not mps_is_running():
         # The daemon serves all GPUs, so that jobs can name any of them.

@@ -150,9 +150,9 @@ class SlurmJobs:
         Raises:
             RuntimeError: sbatch failed; the message is its own.
         """
-        import submitit  # here only: a launcher that adopts a job does without
+        import submitit  # imported late: a launcher that adopts a job does not need it
 
-        folder = self.run / "slurm"  # shared by all jobs, and there before a job opens its log
+        folder = self.run / "slurm"  # shared by all jobs; must exist before a job opens its log
         for path in folder.glob("*"):
             with contextlib.suppress(FileNotFoundError):  # another launcher was faster
                 if LEFTOVER.fullmatch(path.name) and path.stat().st_mtime < time.time() - LEFTOVER_AFTER_S:
@@ -164,7 +164,7 @@ class SlurmJobs:
             setup=[
                 f"export PYTHONPATH={shlex.quote(str(ROOT))}:$PYTHONPATH",
                 f"export OMP_NUM_THREADS={self.resources.cpus}",
-                "export SLURM_EXPORT_ENV=ALL",  # whatever --export says, which srun would read here
+                "export SLURM_EXPORT_ENV=ALL",  # otherwise srun would apply the job's --export
             ],
             # Slurm 22.05 to 23.02 do not pass the job's number of cores to its steps.
             srun_args=["--kill-on-bad-exit=1", f"--cpus-per-task={self.resources.cpus}"],

@@ -146,7 +146,7 @@ def remove_orphans(folder: Path) -> None:
     Those of other hosts and users are removed after a day. Each folder is swept once per process.
     """
     for path in folder.glob(".*.tmp"):
-        with contextlib.suppress(OSError):  # its writer finished it, or only its owner may remove it
+        with contextlib.suppress(OSError):  # its writer has finished, or it belongs to another user
             if is_orphan(path):
                 log.info("removing %s, left half-written by a killed process", path)
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

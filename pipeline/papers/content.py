@@ -32,7 +32,7 @@ DESCRIPTIONS = {
 
 def run_content(spec: RunSpec, corpus: str, parts: Iterable[str]) -> str:
     """Return the content hash of a run from those of its `corpus` and the runs whose weights it loads, `parts`."""
-    named = {"paper", "system", "dataset", "scale", "seed"}  # the folder's path says these
+    named = {"paper", "system", "dataset", "scale", "seed"}  # these are in the folder's path
     settings = {key: value for key, value in spec.content().items() if key not in named}
     return short_hash({"version": TRAINING, "settings": settings, "corpus": corpus, "parts": list(parts)})
 

@@ -106,7 +106,7 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
         raise UserError(f"{spec.name} on {spec.dataset}: {error}") from error
     step_flops = flops_of(spec, corpus, step.src_positions, step.tgt_positions, step)
     validations = -(-training.max_steps // training.validate_every)
-    validation_flops = FIT_STEPS * step_flops / (1 + BACKWARD)  # and the development set
+    validation_flops = FIT_STEPS * step_flops / (1 + BACKWARD)  # on training data
     validation_flops += forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0)
 
     return RunForecast(

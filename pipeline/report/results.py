@@ -65,7 +65,7 @@ def write_results(
         every: Seconds between two rounds of --watch.
         settings: Override a key of config.yaml. May be given several times.
     """
-    logging.disable(logging.INFO)  # of the stages
+    logging.disable(logging.INFO)  # silences the stages
     require_project(Path(), "go to the root folder of one")
     project = load_project(Path(), parse_settings(settings))
     require_work(project.config, project.root)

@@ -94,7 +94,7 @@ class CapturedSteps:
     def fit(self, shape: Shape) -> Shape:
         """Return the shape of the grid to which batches of a `shape` are padded."""
         rows, source, target = self.grid.fit(shape)
-        if (most := self.model.max_positions) is not None:  # beyond them there is no learned vector
+        if (most := self.model.max_positions) is not None:  # positions beyond it have no learned vector
             source, target = max(shape[1], min(source, most)), max(shape[2], min(target, most))
         return rows, source, target
 
@@ -126,7 +126,7 @@ class CapturedSteps:
             Summed loss, negative log-likelihood, of several processes also the sums of `known`, and gradient norm
             before clipping, shape (3,) or (5,). The next step may overwrite them.
         """
-        forget_casts()  # of a validation
+        forget_casts()  # made by a validation
         self.optimiser.set_rates(step, annealings)
         self.scale.fill_(1 / divisor)
         frozen = self.optimiser.schedule.frozen(step)

@@ -25,7 +25,7 @@ def build_run_model(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
     """
     model = build_model(spec.model, vocab_sizes)
     if spec.fusion and spec.language_model:
-        if not isinstance(model, TaskModel):  # as its settings say by their `state_width`
+        if not isinstance(model, TaskModel):  # although its settings have a `state_width`
             kind = spec.model.architecture
             raise UserError(f"fusion: architecture {kind} has a `state_width`: derive its model from TaskModel")
         language_model = LanguageModel(spec.language_model.model, vocab_sizes[1])

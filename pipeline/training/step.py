@@ -232,9 +232,9 @@ class StepRunner:
                 "micro-batches",
                 *(self.spec.name, before, self.batches.micro_batch_positions),
             )
-            if self.device.type == "cuda":  # the failed attempt is no cost of this training
+            if self.device.type == "cuda":  # the failed attempt does not count as its peak memory
                 torch.cuda.reset_peak_memory_stats(self.device)
-            if self.captured:  # its grid is of the shapes of larger micro-batches
+            if self.captured:  # its grid has shapes of the larger micro-batches
                 self.captured = None  # frees its tensors before others take their place
                 self.captured = captured_steps.captured_steps(
                     self.spec, self.model, self.optimiser, self.batches, self.group, self.device

@@ -102,7 +102,7 @@ class Trainer:
             if fault or self.pauses_after_step or not self.steps.async_stats:
                 fault = self._flush_pending_step() or fault
             elif saving:
-                self.early_fault = self._flush_pending_step()  # roll back when those do that do not save
+                self.early_fault = self._flush_pending_step()  # acted on a step later, as without saving
             if not fault and state.step % training.validate_every == 0:
                 fault = self.validate()
             if fault:

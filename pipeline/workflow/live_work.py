@@ -25,7 +25,7 @@ class LiveWork:
         return None if rows is None else [job for row in rows if not (job := QueuedJob(*row)).is_over]
 
     def reason(self, run: Path) -> str:
-        """Return who works on a `run` or will, such as `job 7 waits: other jobs come first`; empty if nobody does."""
+        """Return what works on a `run` or will, such as `job 7 waits: other jobs come first`; empty if nothing does."""
         if run not in self.reasons:
             here = "a process of this machine works on it" if is_locked(run) else ""
             self.reasons[run] = here or next(self.jobs(run), "")
@@ -43,7 +43,7 @@ class LiveWork:
 
     @cached_property
     def runs(self) -> dict[Path, str]:
-        """All runs of all scales with somebody who works on them or will, and who that is."""
+        """All runs of all scales that a process or job works on or will, and which one that is."""
         folders = sorted(self.work.glob("*/runs/*/*/*/seed*"))
         return {run: reason for run in folders if (reason := self.reason(run))}
 
@@ -53,7 +53,7 @@ class LiveWork:
         return {run: "\n".join(text for folder in job_folders(run) for text in texts(folder)) for run in self.runs}
 
     def reader(self, folder: Path) -> str:
-        """Return who reads the `folder` of a corpus or run for another run, in words; empty if nobody does."""
+        """Return which run in use reads the `folder` of a corpus or run, in words; empty if none does."""
         name = str(folder.relative_to(self.work))
         return next((f"{run}: {self.runs[run]}" for run, text in self.settings.items() if name in text), "")
 

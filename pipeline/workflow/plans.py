@@ -51,7 +51,7 @@ class Plans:
             for manifest, artifacts_of_table in made.items():
                 joined = found.setdefault(manifest, [])
                 first, *more = (self.data_of(other[manifest]) for other in (usual, *requested) if manifest in other)
-                awaited = first.intersection(*more)  # by all who need this manifest
+                awaited = first.intersection(*more)  # needed by every table that reads this manifest
                 joined += [
                     artifact
                     for artifact in artifacts_of_table

@@ -26,8 +26,8 @@ from pipeline.workflow.graph import Graph, flatten
 
 State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")
-SILENT_S = 900.0  # more than a validation takes
-STARVED = 0.1  # fraction of the time; batches are prepared ahead, so waiting is rare
+SILENT_S = 900.0  # longer than any validation
+STARVED = 0.1  # fraction of the time spent waiting; rare, because batches are prepared ahead
 PROGRESS_TAIL_BYTES = 1 << 16
 
 

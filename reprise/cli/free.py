@@ -176,11 +176,11 @@ def old_checkpoints(folder: Path, needed: list[Path], work: LiveWork) -> Iterato
         yield Unneeded("checkpoints", folder, checkpoints)
 
 
-def is_idle(folder: Path, who: str) -> bool:
-    """Return whether nobody works on or reads the run or corpus in a `folder`: `who` is empty. Else log who does."""
-    if who:
-        log.warning("%s is kept: %s", folder, who)
-    return not who
+def is_idle(folder: Path, reason: str) -> bool:
+    """Return whether nothing uses the run or corpus in a `folder`; otherwise log the `reason`."""
+    if reason:
+        log.warning("%s is kept: %s", folder, reason)
+    return not reason
 
 
 def old_runs(project: Project, work: LiveWork) -> Iterator[Unneeded]:

@@ -81,7 +81,7 @@ def new_figure(width: float, height: float) -> "Picture":
         width: In inches.
         height: In inches.
     """
-    import matplotlib  # here, so that kinds of figures are known without it
+    import matplotlib  # imported late: a dry run only needs the kinds of figures
     from matplotlib.figure import Figure as Picture
 
     matplotlib.rcParams.update(STYLE)

@@ -69,7 +69,7 @@ class Submission(TimedRecord):
 
 
 class RunClaim(TimedRecord):
-    """A process that wants to work on the run; the last one is its owner."""
+    """A process that takes over the run; the last one owns it."""
 
     event: Literal["claim"] = "claim"
     host: str

@@ -138,7 +138,7 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
     for path in folder.rglob("*"):
         if path.name.endswith(suffixes) and path.is_file() and path.relative_to(folder).as_posix() not in read:
             with write_errors(path):
-                path.unlink()  # of an earlier archive
+                path.unlink()  # left by an earlier archive
     log.info("%s: %d files in %s", archive.name, len(read), folder)
 
 

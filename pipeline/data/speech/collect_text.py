@@ -174,7 +174,7 @@ def part_content(part: datasets.TextPart, path: Path, folder: Path) -> Generator
             with untrusted.opened(text) as stream:
                 yield from sentences(part, name, text.stat().st_size, stream, path)
     finally:
-        if member is not None:  # otherwise the folder is not of this part's making
+        if member is not None:  # otherwise this function did not create the folder
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -207,7 +207,7 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
         with read_errors(MISSING), open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
             for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
                 yield src_line.removesuffix(b"\n"), tgt_line.removesuffix(b"\n")
-    except ValueError as error:  # one has more
+    except ValueError as error:  # one file has more lines
         counts = [count_lines(path, MISSING) for path in (src, tgt)]
         raise UserError(
             f"{src} has {count_of(counts[0], 'line')} but {tgt.name} has {counts[1]}: they are not translated line "

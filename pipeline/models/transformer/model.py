@@ -211,7 +211,7 @@ class Transformer(TaskModel):
         return {"read": cache["read"], "layers": grown}
 
     def _advance_fixed(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Read one symbol per hypothesis into a `fixed_cache`, without asking the device for anything."""
+        """Read one symbol per hypothesis into a `fixed_cache`, without synchronising with the device."""
         read, places = cache["read"], cache["layers"][0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions.at(read))
         used = torch.arange(places, device=read.device) >= places - 1 - read.flatten()[:1]
