@@ -27,7 +27,7 @@ from pipeline.core.provenance import commit
 from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.outputs import Decoded, MetricValue, ScoreFile
 from pipeline.core.records.record import Record
-from pipeline.data.dataset import may_be_passed_on
+from pipeline.data.dataset import is_redistributable
 from pipeline.data.fetch.archives import members
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Alphabet, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
@@ -104,7 +104,7 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1, "averaged": "last"}),
         scores=scores_of(found.folder, chosen, trained.weights_digest),
-        redistributable=may_be_passed_on(found.dataset),
+        redistributable=is_redistributable(found.dataset),
         **terms,
         weights=trained.weights_digest,
         training=trained.training_digest,

@@ -117,7 +117,7 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
         for name, score in metrics.items()
     ]
     verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
-    passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
+    redistribution = f"The data may {'' if record.redistributable else 'not '}be redistributed."
     scores = "\n".join(rows) or "| none | | | | |"
     template = root / SCAFFOLD / "model_card.md"
     tags = "\n".join(hub_tags(record))
@@ -129,7 +129,7 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
         folder=shlex.quote(folder),
         verb=verb,
         scores=scores,
-        may_be_passed_on=passed,
+        redistribution=redistribution,
         **terms,
     )
 

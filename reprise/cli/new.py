@@ -33,7 +33,7 @@ FILE_KINDS = frozenset(
 )
 """File endings that are ISO 639 codes, but do not name the language of a file."""
 SPLIT = "0.98/0.01/0.01"
-UNKNOWN = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
+UNKNOWN = {"licence": "not known; ask its owner before you redistribute it", "citation": "none given"}
 DATASET_OPTIONS = (
     *("src", "tgt", "pairs", "trees", "recordings", "dev", "test", "split", "languages", "redistributable"),
     *UNKNOWN,
@@ -57,7 +57,7 @@ class DataOptions:
         languages: Languages as BCP 47 tags, such as `de` or `pt-BR`; by default the endings of the files.
         licence: Licence of the data; by default it is marked as not known.
         citation: How to cite the data; by default none is given.
-        redistributable: Anyone may pass the data on.
+        redistributable: Anyone may redistribute the data.
         dataset: For a paper, the dataset that its systems are trained on.
     """
 

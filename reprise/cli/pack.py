@@ -80,8 +80,8 @@ def publish(
         reprise publish base-en-de/ my-name/base-en-de --private
 
     Creates the repository if it does not exist; every upload is one commit of it. Needs the extra `hub`
-    (`pip install '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model whose data may not be passed on
-    is only uploaded with --private.
+    (`pip install '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model whose data may not be
+    redistributed is only uploaded with --private.
 
     Args:
         model: Packed model: the .tar file or folder that `reprise pack` wrote.
@@ -89,7 +89,7 @@ def publish(
         private: Create the repository as a private one.
 
     Raises:
-        UserError: The extra `hub` is not installed, the model is damaged or may not be passed on, or the Hub refuses.
+        UserError: The extra `hub` is not installed, the model is damaged, may not be redistributed, or the Hub refuses.
     """
     from reprise.portable import SUMS_FILE, PortableModel, unpack, verify  # loads torch
 
@@ -105,12 +105,12 @@ def publish(
         files = verify(folder)
         record = PortableModel.read(folder / PACKED_FILE)
         if not (record.redistributable or private):
-            raise UserError(f"{model}: its data may not be passed on ({record.licence}); add --private")
+            raise UserError(f"{model}: its data may not be redistributed ({record.licence}); add --private")
         api = HfApi()
         try:
             address = api.create_repo(repository, private=private, exist_ok=True)
             if not (record.redistributable or api.model_info(repository).private):
-                raise UserError(f"{repository}: is public, but the data of {model} may not be passed on")
+                raise UserError(f"{repository}: is public, but the data of {model} may not be redistributed")
             message = f"Upload {record.run}, packed at commit {record.commit}"
             api.upload_folder(
                 repo_id=repository, folder_path=folder, commit_message=message, allow_patterns=[*files, SUMS_FILE]

@@ -9,7 +9,7 @@ from pipeline.core.errors import UserError, one_line
 from pipeline.core.json_csv import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import require_known
-from pipeline.data.dataset import AnyDataset, may_be_passed_on
+from pipeline.data.dataset import AnyDataset, is_redistributable
 from pipeline.data.text.checks import comparison_key
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
@@ -50,8 +50,8 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
     prepared, encoded = layout.path(Prepared(dataset.name)), layout.path(Encoded(dataset.name))
     if not encoded.exists():
         raise UserError(f"{dataset.name}: not prepared yet; run `{snakemake_command(project, encoded)}`")
-    passed = "anyone may pass it on" if may_be_passed_on(dataset) else "not to be passed on"
-    yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({passed})\nto cite: {dataset.citation}\n"
+    terms = "anyone may redistribute it" if is_redistributable(dataset) else "not to be redistributed"
+    yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({terms})\nto cite: {dataset.citation}\n"
     sizes, reports = read_corpus(encoded.parent).splits, read_json(prepared)["splits"]
     for split in dataset.split_names:
         found, size = reports[split], sizes[split].model_dump()

@@ -170,7 +170,7 @@ def test_a_site_of_nothing_says_so_and_its_links_hold(project, tmp_path, monkeyp
     for paper, table in (("attention", "table1"), ("multichannel", "table3"), ("coldfusion", "table1")):
         missing = read(site / f"paper-{paper}.html").split(f'<h2 id="{table}">')[1].split("<h2")[0]
         if paper == "multichannel":
-            assert "The table is made, and has no row." in missing
+            assert "The table has no rows." in missing
         else:
             assert "not made" in missing and f"/{paper}/{table}.csv</code> makes it" in missing
 
@@ -461,7 +461,7 @@ def test_restricted_text_is_shown_privately_only(private, tmp_path):
 
 @pytest.mark.parametrize("private", [False, True])
 def test_figure_that_quotes_restricted_text_is_private(private, tmp_path):
-    """Corpora of this scale may not be passed on; heads and alignments show their words, curves do not."""
+    """Corpora of this scale may not be redistributed; heads and alignments show their words, curves do not."""
     project = real_project({"work": str(tmp_path / "work"), "scale": "small"})
     pages = Pages(tmp_path / "site", SiteData(project, private))
     figures = [(paper, name) for paper in project.papers for name in project.papers[paper].figures]

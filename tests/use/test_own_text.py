@@ -136,7 +136,7 @@ def test_packed_model_works_without_the_work_folder(root, packed, capsys, monkey
     finally:
         (root / "gone").rename(root / "work")
     card = (packed / "README.md").read_text()
-    assert "cipher-test" in card and "may not be passed on" in card and str(root) not in card
+    assert "cipher-test" in card and "may not be redistributed" in card and str(root) not in card
     assert not any(str(root).encode() in path.read_bytes() for path in packed.iterdir())
     require(call(packed, "sha256sum", "--check", "SHA256SUMS"))
 
@@ -309,7 +309,7 @@ def test_python_has_models_tables_claims_and_curves(packed):
 
 def test_a_dataset_says_what_is_in_it(capsys):
     report = said(capsys, "report", "cipher", *SMOKE)
-    assert "licence: not known" in report and "not to be passed on" in report
+    assert "licence: not known" in report and "not to be redistributed" in report
     assert f"train: {len(lines(Path('data/cipher/train.en'))):,} read" in report
     assert "in train too" not in report
 

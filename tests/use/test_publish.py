@@ -76,7 +76,7 @@ def test_publish_needs_a_private_repository_for_restricted_data(folder, api, ref
     record = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(record | {"redistributable": False}))
     write_sums(folder)
-    assert "may not be passed on" in refused("publish", folder, NAME) and not api.create_repo.called
+    assert "may not be redistributed" in refused("publish", folder, NAME) and not api.create_repo.called
     api.model_info.return_value = SimpleNamespace(private=False)  # it was there before
     assert f"{NAME}: is public" in refused("publish", folder, NAME, "--private") and not api.uploaded
     api.model_info.return_value = SimpleNamespace(private=True)
@@ -145,7 +145,8 @@ def test_card_begins_with_what_the_hub_searches_by(tmp_path, prepared, task, lan
     _, header, text = model_card(ROOT, record, "model").split("---\n", 2)
     facts = yaml.safe_load(header)
     assert (facts["library_name"], facts.get("pipeline_tag"), facts["language"]) == ("reprise", task, languages)
-    assert facts["tags"] == ["transformer", "attention"] and text.startswith("# toy") and "It may be passed on" in text
+    assert facts["tags"] == ["transformer", "attention"]
+    assert text.startswith("# toy") and "data may be redistributed" in text
     restricted = record.model_copy(update={"redistributable": False})
     card = model_card(ROOT, restricted, "my model")
-    assert "It may not be passed on" in card and re.search(r"    reprise \w+ 'my model' FILE\n", card)
+    assert "data may not be redistributed" in card and re.search(r"    reprise \w+ 'my model' FILE\n", card)

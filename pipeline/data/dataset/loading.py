@@ -144,7 +144,7 @@ def sources_of(dataset: AnyDataset) -> dict[str, Source]:
     return {}
 
 
-def may_be_passed_on(dataset: AnyDataset) -> bool:
+def is_redistributable(dataset: AnyDataset) -> bool:
     """Return whether anyone may redistribute all data of a dataset; licensed and own data never."""
     licensed = isinstance(dataset, LicensedPackages) and bool(dataset.packages)
     return not licensed and all(source.redistributable for source in sources_of(dataset).values())

@@ -10,7 +10,7 @@ from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
-from pipeline.data.dataset import is_own, may_be_passed_on
+from pipeline.data.dataset import is_own, is_redistributable
 from pipeline.data.dataset.base import DatasetRecord
 from pipeline.papers.project import ProjectOptions, load_project
 from pipeline.report.filled_table import fill
@@ -45,7 +45,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     pages = Pages(out, SiteData(project.load(), private))
     build(pages)
     log.info("%s: %d files", out / "index.html", len(pages.written))
-    own = [record.name for record in pages.site.datasets if is_own(record) and not may_be_passed_on(record)]
+    own = [record.name for record in pages.site.datasets if is_own(record) and not is_redistributable(record)]
     if own:
         log.warning("%s: shows text of %s; check its licence before you publish the site", out, ", ".join(own))
 

@@ -13,7 +13,7 @@ from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Artifact, Parse, RunArtifact, RunId, Score, Trained, Transcript, Translation
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.data.dataset import AnyDataset, is_own, may_be_passed_on
+from pipeline.data.dataset import AnyDataset, is_own, is_redistributable
 from pipeline.papers.comparability import PrintedProject
 from pipeline.papers.project import Project
 from pipeline.report.filled_table import NOT_RUN, NOT_SCORED
@@ -142,9 +142,9 @@ class SiteData:
         return [self.project.dataset_records[name] for name in sorted(names)]
 
     def is_shown(self, dataset: str) -> bool:
-        """Return whether pages may show text of a dataset: one of the user's own, or one that may be passed on."""
+        """Return whether pages may show text of a dataset: the user's own, or a redistributable one."""
         record = self.project.dataset_records[dataset]
-        return self.private or is_own(record) or may_be_passed_on(record)
+        return self.private or is_own(record) or is_redistributable(record)
 
 
 def run_page(run: RunId) -> str:
