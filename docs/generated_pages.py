@@ -11,7 +11,8 @@ from typing import Any
 from mkdocs.structure.files import File
 
 import reprise
-from pipeline.stages import PIPELINE, Program, parsers
+from pipeline.core.program import Program
+from pipeline.stages import PIPELINE
 from reprise.cli import REPRISE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,7 +84,7 @@ def of_root(path: Path) -> str:
 
 def commands(program: Program, names: list[str]) -> str:
     """Return a page with a table of some commands of a program, and the help of each."""
-    _, by_name = parsers(program, names)
+    _, by_name = program.parsers(names)
     head = f"# `{program.name}`\n\n{program.about} This page has what `{program.name} COMMAND --help` prints."
     table = [f"| [{name}](#{name}) | {program.commands[name].summary} |" for name in names]
     helps = [f"## {name}\n\n```text\n{by_name[name].format_help()}```" for name in names]

@@ -10,7 +10,8 @@ import traceback
 from collections.abc import Callable
 
 from pipeline.core.errors import ENTER_ENVIRONMENT, UserError, one_line, printable_lines
-from pipeline.stages import PIPELINE, Program, parse, run
+from pipeline.core.program import Program
+from pipeline.stages import PIPELINE
 
 
 def log_handler() -> logging.Handler:
@@ -46,10 +47,10 @@ def main(argv: list[str] | None = None, program: Program = PIPELINE) -> int:
     """
 
     def work() -> None:
-        args = parse(sys.argv[1:] if argv is None else argv, program)
+        args = program.parse(sys.argv[1:] if argv is None else argv)
         if argv is None:
             gc.freeze()  # loaded modules stay, so garbage collection may skip them
-        run(args, program)
+        program.run(args)
 
     return status_of(work)
 

@@ -14,8 +14,9 @@ import shtab
 from rule_files import BLOCKS
 
 from pipeline.core.command_line import documented
+from pipeline.core.program import Program, loaded
 from pipeline.core.provenance import ROOT
-from pipeline.stages import PIPELINE, STAGES, Program, loaded, parse, parsers
+from pipeline.stages import PIPELINE, STAGES
 from reprise.__main__ import main
 from reprise.cli import COMMANDS, REPRISE
 
@@ -30,7 +31,7 @@ OF_A_STAGE = {
 
 
 def options(stage: str, program: Program = PIPELINE) -> argparse.ArgumentParser:
-    return parsers(program, [stage])[1][stage]
+    return program.parsers([stage])[1][stage]
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
@@ -114,7 +115,7 @@ def test_help_lists_every_command_for_use_and_imports_none(program, listed):
 @pytest.mark.parametrize("program", [PIPELINE, REPRISE], ids=lambda program: program.name)
 def test_version_names_release_commit_and_packages(program, capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
-        parse(["--version"], program)
+        program.parse(["--version"])
     release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     pattern = rf"reprise {re.escape(release)}: commit \S+, python {platform.python_version()}, .*, torch \S+, .*\n"
     said = capsys.readouterr().out
@@ -130,7 +131,7 @@ def test_an_option_without_a_default_is_required(stage, capsys):
     assert required == without - may_be_missing
     if required:
         with pytest.raises(SystemExit, match="2"):
-            parse([stage])
+            PIPELINE.parse([stage])
         said = capsys.readouterr().err
         assert all(name in said for name in required)
 
@@ -171,8 +172,8 @@ def test_most_stages_are_called_by_rules():
 
 
 def test_a_stage_is_found_by_the_name_of_its_rule_too():
-    assert parse(["check_data", "--offline"]).stage == "check-data"
-    assert parse(["layer_times", "--out", "x.json"]).stage == "layer-times"
+    assert PIPELINE.parse(["check_data", "--offline"]).stage == "check-data"
+    assert PIPELINE.parse(["layer_times", "--out", "x.json"]).stage == "layer-times"
 
 
 @pytest.fixture(scope="module")

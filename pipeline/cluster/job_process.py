@@ -35,10 +35,10 @@ from pathlib import Path
 from pipeline.cluster import state
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.program import loaded
 from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine, record_event
 from pipeline.core.retries import LASTING, retry_read, retry_stage, system_error_behind
-from pipeline.stages import loaded
 from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)

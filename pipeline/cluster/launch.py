@@ -17,7 +17,7 @@ from pipeline.core import files, layout
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import code_digest
-from pipeline.stages import STAGES, parse, perform as perform_stage
+from pipeline.stages import PIPELINE, STAGES, perform as perform_stage
 from pipeline.training.specification import write_specification
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside
 
     `options` say where jobs run; `beside` is a run whose training job is waited for while something is left.
     """
-    stage = parse(command)
+    stage = PIPELINE.parse(command)
     has_nothing_to_do = getattr(STAGES[stage.stage].load_module(), "is_complete", None)
     if has_nothing_to_do is None:
         return False

@@ -55,7 +55,7 @@ TESTS = {
     "data": ["data", "papers/test_graph.py", *RECORDS, *STAGES],
     "cluster": ["cluster", *STAGES],
     "config": ["papers", "training/test_key.py", "core/test_schema.py", *RECORDS],
-    "core": ["core", "papers", "report", "decoding/test_averaging.py"],
+    "core": ["core", "papers", "report", "decoding/test_averaging.py", *STAGES],
     "workflow": ["papers/test_graph.py", "status", "workflow"],
     "grammar": ["grammar"],
     GROUND: STAGES,

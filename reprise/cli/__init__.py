@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.core.errors import UserError
-from pipeline.stages import STAGES, Command, Program, parsers
+from pipeline.core.program import Command, Program
+from pipeline.stages import STAGES
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ def completion(shell: Literal["bash", "zsh", "tcsh", "fish", "powershell"]) -> N
     """
     import shtab
 
-    program, by_name = parsers(REPRISE._replace(unlisted=()), COMMANDS)  # shtab completes what is listed
+    program, by_name = REPRISE._replace(unlisted=()).parsers(COMMANDS)  # shtab completes what is listed
     for parser in by_name.values():
         for action in parser._actions:
             if action.type is Path:

@@ -21,7 +21,7 @@ from pipeline.cluster.resources import Resources, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.planning.devices import require_bfloat16
-from pipeline.stages import parse
+from pipeline.stages import PIPELINE
 from pipeline.workflow.graph import Graph, runs_in
 
 SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))
@@ -188,7 +188,7 @@ def test_images_leave_out_what_git_leaves_out_but_its_history():
 
 
 def resources(*options: str) -> Resources:
-    args = parse(["launch", "--run", "x", *options])
+    args = PIPELINE.parse(["launch", "--run", "x", *options])
     return Resources(**{field.name: getattr(args, field.name) for field in fields(Resources)})
 
 

@@ -20,7 +20,7 @@ from pipeline.data.dataset import Dataset, Source
 from pipeline.data.fetch.archives import unpack
 from pipeline.data.fetch.download import expand_variables, fetch, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
-from pipeline.stages import invoke, parse
+from pipeline.stages import PIPELINE
 
 SPLITS = ("train", "dev", "test")
 
@@ -232,7 +232,7 @@ def licensed_dataset():
 
 
 def download(*options):
-    invoke(parse(["download", *options]))
+    PIPELINE.invoke(PIPELINE.parse(["download", *options]))
 
 
 def test_a_licensed_package_is_read_from_its_folder(tmp_path):

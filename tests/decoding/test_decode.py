@@ -19,7 +19,7 @@ from pipeline.outputs import decode
 from pipeline.outputs.decode import decode_ready
 from pipeline.outputs.manifest import entries_of, part_of
 from pipeline.outputs.plan import DecodingPlan, PlannedTraining, identify_search, identify_weights, output_keys
-from pipeline.stages import parse
+from pipeline.stages import PIPELINE
 
 SETTINGS = {"beam_size": 2, "max_extra_length": 4, "average_last": 2}
 MAP = {"kind": "attention", "file": "attention/final/test-distant.json", "split": "test", "choice": "distant"}
@@ -134,7 +134,7 @@ def test_one_output_that_fails_does_not_cost_the_others(run, capsys):
 
 
 def test_completeness_is_known_without_making_anything(run):
-    args = parse(["decode", "--run", str(run), "--plan", plan_of().model_dump_json()])
+    args = PIPELINE.parse(["decode", "--run", str(run), "--plan", plan_of().model_dump_json()])
     assert not decode.is_complete(args)
     call(run, plan_of())
     before = times(run)

@@ -43,7 +43,7 @@ from pipeline.report.site.papers import caption, common_titles, figure
 from pipeline.report.site.runs import training_charts, write_run
 from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
-from pipeline.stages import parse
+from pipeline.stages import PIPELINE
 from pipeline.workflow.targets import unknown_target
 from reprise.__main__ import main
 
@@ -277,7 +277,7 @@ def test_the_commands_that_verify_a_number_do_that(site):
     commands = [shlex.split(line) for line in re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", page)]
     again, retrained = commands[0], next(command for command in commands if command[0] == "python")
     assert jobs(require(call(ROOT, again[0], "-n", "--nolock", *again[1:])))["score"] == 1
-    assert retrained[:4] == ["python", "-m", "pipeline", "train"] and parse(retrained[3:]).restart
+    assert retrained[:4] == ["python", "-m", "pipeline", "train"] and PIPELINE.parse(retrained[3:]).restart
     assert Path(retrained[retrained.index("--run") + 1]) == site[0].layout.run(run)
 
 

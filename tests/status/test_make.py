@@ -20,7 +20,6 @@ from real_project import real_project
 
 from pipeline.core.artifacts import Claims, Figure, Table
 from pipeline.core.errors import UserError
-from pipeline.stages import parse
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
@@ -248,7 +247,7 @@ def test_time_left_is_by_the_updates_since_the_start(monkeypatch):
 @pytest.mark.parametrize("every", ["-1", "0", "nan", "1e300"])
 def test_a_pause_that_nobody_could_make_is_refused(command, every, capsys):
     with pytest.raises(SystemExit):
-        parse([command, "--watch", f"--every={every}"], REPRISE)
+        REPRISE.parse([command, "--watch", f"--every={every}"])
     assert "argument --every: must be above 0" in capsys.readouterr().err
 
 

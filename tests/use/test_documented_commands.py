@@ -25,7 +25,6 @@ from warm import warm_programs
 
 from pipeline.core.artifacts import Score, Trained
 from pipeline.papers.config_file import parse_settings
-from pipeline.stages import parse
 from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.targets import reports_asked_for
 from reprise.__main__ import main
@@ -88,7 +87,7 @@ def test_documented_targets_of_make_are_reports():
     commands = [words for _, _, words in COMMANDS if words[0] == "make" and not OWN_PAPERS & {*words}]
     assert ["make", "coldfusion"] in commands and ["make", "results/claims.csv"] in commands
     for words in commands:
-        args = parse(words, REPRISE)
+        args = REPRISE.parse(words)
         graph = Graph(real_project(parse_settings(args.settings)))
         assert all(reports_asked_for(graph, target) for target in args.targets), words
 
@@ -102,7 +101,7 @@ def test_every_kind_of_documented_command_is_found():
 @pytest.mark.parametrize("name", sorted(MENTIONED))
 def test_a_command_that_is_only_mentioned_needs_arguments(name):
     with pytest.raises(SystemExit, match=r"^2$"):
-        parse([name], REPRISE)
+        REPRISE.parse([name])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -168,7 +167,7 @@ def test_documented_commands_work_in_order(page, finished, tmp_path, monkeypatch
             require(call(root, "reprise", *words))
             continue
         if words[0] in ELSEWHERE:
-            parse(words, REPRISE)
+            REPRISE.parse(words)
             continue
         words = [word for word in words if word != "--watch"]
         if words[0] == "continue":

@@ -10,8 +10,8 @@ from real_project import ROOT, real_project
 import reprise
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
+from pipeline.core.program import Parser
 from pipeline.papers.project import load_project
-from pipeline.stages import Parser
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.rules import RuleFunctions
 from reprise.__main__ import main

@@ -25,7 +25,7 @@ from pipeline.core.schema import validate
 from pipeline.papers.config_file import Config
 from pipeline.papers.paper import SystemEntry
 from pipeline.papers.project import load_project
-from pipeline.stages import parse
+from pipeline.stages import PIPELINE
 from reprise.cli import REPRISE
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
@@ -110,7 +110,7 @@ def try_python(root: Path, arguments: list[str]) -> None:
             assert missing or require(done) is not None
         else:
             with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
-                parse(arguments[2:])
+                PIPELINE.parse(arguments[2:])
     else:
         known = help_of(root / arguments[0])
         assert all(option in known for option in arguments if option.startswith("--")), known
@@ -135,7 +135,7 @@ def try_reprise(root: Path, arguments: list[str]) -> None:
         assert arguments in (["COMMAND", "--help"], ["--help"]) or arguments[0] in REPRISE.commands
         arguments = ["--help"]
     with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
-        parse(arguments, REPRISE)
+        REPRISE.parse(arguments)
 
 
 def try_pip(root: Path, arguments: list[str]) -> None:
