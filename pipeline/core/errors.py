@@ -80,7 +80,7 @@ def count_of(number: int, one: str, several: str = "") -> str:
 def in_hours(count: float) -> str:
     """Format hours as `1,240 h`, `3.2 h`, `12 min` or `8 s`."""
     if count >= 0.995:
-        return f"{count:,.0f} h" if count >= 10 else f"{count:.1f} h"
+        return f"{count:,.0f} h" if count >= 9.95 else f"{count:.1f} h"
     return f"{60 * count:.0f} min" if count >= 0.025 else f"{3600 * count:.0f} s"
 
 

@@ -1,4 +1,4 @@
-"""Take a number of GPUs as a job of this machine does, print them, and keep them until the input ends."""
+"""Acquire GPUs as a local job does, print them, and hold them until standard input closes."""
 
 import logging
 import os

@@ -20,6 +20,7 @@ from pipeline.analysis.claims.verdicts import ClaimResult, evaluate_claims
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.training_curves import Floors
 from pipeline.analysis.view import PaperView
+from pipeline.config import DecodingConfig
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import Layout
 from pipeline.core.provenance import ROOT
@@ -118,6 +119,10 @@ class Deal:
 
     def stand_in(self, dataset: str) -> str:
         return dataset
+
+    def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
+        """Return any settings: there is no record of decoded outputs to compare them with."""
+        return DecodingConfig()
 
     def scored_apart(self, dataset: str, measure: str) -> None:
         """Each deal has one set of scores."""

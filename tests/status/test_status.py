@@ -395,8 +395,8 @@ def test_only_what_a_driver_makes_waits_for_its_turn(project, driver):
 
 
 def test_durations_are_formatted_for_people():
-    assert [in_hours(count) for count in (1240.4, 12.0, 3.25, 1.0, 0.25, 0.01, 0.0)] == [
-        *("1,240 h", "12 h", "3.2 h", "1.0 h", "15 min", "36 s", "0 s"),
+    assert [in_hours(count) for count in (1240.4, 12.0, 9.96, 3.25, 1.0, 0.25, 0.01, 0.0)] == [
+        *("1,240 h", "12 h", "10 h", "3.2 h", "1.0 h", "15 min", "36 s", "0 s"),
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.core.errors import UserError, count_of
+from pipeline.core.errors import UserError, count_of, in_hours
 from pipeline.core.files import atomic_write
 from pipeline.core.json_csv import finite
 from pipeline.report.labels import METRICS, metric_title, report_title, run_title, short_title
@@ -57,6 +57,7 @@ class Pages:
         }
         found.globals |= {
             "count_of": count_of,
+            "in_hours": in_hours,
             "run_page": run_page,
             "paper_page": paper_page,
             "scale": self.site.project.config.scale,
