@@ -1,7 +1,7 @@
 """Curves of a training, and checks that a system was trained far enough for its numbers to mean something.
 
 Curves are read from a run's `progress.jsonl`: losses at each validation, and branch weights. Three checks follow: the
-score is beyond a floor (`workflow/floors.yaml`), the dev loss has reached a plateau, and the system is not over-fitted.
+score is beyond a floor (`workflow/floors.yaml`), the dev loss has reached a plateau, and the system is not overfitted.
 The third is only reported.
 """
 
@@ -201,7 +201,7 @@ def descent(curve: LossCurve) -> tuple[np.ndarray, np.ndarray]:
 PLATEAU = 0.005
 """At its plateau, a system's lowest dev loss falls by less than this share over the last fifth of its steps."""
 OVER_FITTED = 0.05
-"""An over-fitted system's last dev loss is above its lowest by at least this share."""
+"""An overfitted system's last dev loss is above its lowest by at least this share."""
 
 System = tuple[str, str]
 """Name of a system, and the dataset that it is trained on."""

@@ -12,7 +12,7 @@ from pipeline.core.records.training import BestLoss, Loss, RollBack, TrainingLos
 FIT_STEPS = 8
 """Training steps whose data are measured again: 3 % of the time if every hundredth step is followed by a validation."""
 EXPLODED = 10
-"""A dev loss this many times that of a uniform guess (or the best so far) means divergence, not over-fitting."""
+"""A dev loss this many times that of a uniform guess (or the best so far) means divergence, not overfitting."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class TrainingState:
     def is_sane(self, dev: Loss, vocab_size: int) -> bool:
         """Return whether the dev loss is finite and far from that of an exploded model.
 
-        An over-fitted model or one that has hardly begun is sane.
+        An overfitted model or one that has hardly begun is sane.
         """
         worst = max(math.log(vocab_size), self.best_dev.nll_per_token if self.best_dev else 0.0)
         return dev.nll_per_token <= EXPLODED * worst  # false for NaN
