@@ -65,7 +65,7 @@ class PortableModel(Record):
     title: str = Field(description="Title of the training data")
     licence: str = Field(description="Licence of the training data")
     citation: str = Field(description="How to cite the training data")
-    redistributable: bool = Field(description="Anyone may pass the training data on; they are not in here")
+    redistributable: bool = Field(description="Anyone may redistribute the training data, which is not included")
     weights: str = Field(description="Digest of the run's weights")
     training: str | None = Field(description="Digest of the weights that the training ended in")
     commit: str = Field(description="Commit of the code that packed it")
@@ -103,7 +103,7 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         corpus=trained.corpus,
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1, "averaged": "last"}),
-        scores=scores_of(found.folder, chosen, trained.weights_digest),
+        scores=scores_of(found.folder, chosen, trained.weights_digest, trained.training_digest),
         redistributable=is_redistributable(found.dataset),
         **terms,
         weights=trained.weights_digest,
@@ -117,23 +117,28 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
 
 
-def scores_of(folder: Path, chosen: NamedDecoding, weights: str) -> dict[str, dict[str, MetricValue]]:
+def scores_of(
+    folder: Path, chosen: NamedDecoding, weights: str, training: str | None
+) -> dict[str, dict[str, MetricValue]]:
     """Return the scores of a run with a decoding, by dev or test set and metric.
 
     Args:
         folder: Folder of the run.
         chosen: The decoding; scores of outputs that other settings decoded are left out.
         weights: Digest of the weights; scores of other weights are left out.
+        training: Digest of the run's final weights; scores of an earlier training are left out.
     """
     scores: dict[str, dict[str, MetricValue]] = {}
     for path in sorted(folder.glob(f"*/{chosen.name}/*.json")):
-        records = map(Decoded.read, folder.glob(f"trans*/{chosen.name}/{path.name}"))
-        is_searched = path.parent.parent.name != LogLikelihoods.folder
-        differs = (
-            it.weights != weights or (is_searched and chosen.config.changed_since(it.decoding)) for it in records
-        )
-        if path.with_suffix(".npz").exists() and not any(differs):
-            record = ScoreFile.read(path)
+        if not path.with_suffix(".npz").exists():
+            continue
+        record = ScoreFile.read(path)
+        if path.parent.parent.name == LogLikelihoods.folder:  # computed without a search
+            is_ours = record.weights == weights
+        else:
+            outputs = map(Decoded.read, folder.glob(f"trans*/{chosen.name}/{path.name}"))
+            is_ours = any(it.weights == weights and not chosen.config.changed_since(it.decoding) for it in outputs)
+        if is_ours and record.training in (None, training):
             scores.setdefault(record.test_set, {}).update(record.metrics)
     return scores
 

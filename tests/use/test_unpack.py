@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fabricated import touch
 from made_records import decoded, score_file
 from packed_model import pack
 
@@ -101,20 +102,29 @@ def test_sums_that_are_no_text_make_no_packed_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "weights", "shown"),
-    [({}, "toy", {"chrf", "perplexity"}), ({"beam_size": 1}, "toy", {"perplexity"}), ({}, "other", set())],
+    ("beam", "decoded_by", "measured_on", "training", "shown"),
+    [
+        (8, "ours", "ours", "ended", {"chrf", "perplexity"}),
+        (8, "ours", "ours", None, {"chrf", "perplexity"}),
+        (1, "ours", "ours", "ended", {"perplexity"}),
+        (8, "old", "ours", "ended", {"perplexity"}),
+        (8, None, "ours", "ended", {"perplexity"}),
+        (8, "ours", "old", "ended", {"chrf"}),
+        (8, "ours", "ours", "ended before", set()),
+    ],
 )
-def test_model_card_has_scores_of_its_weights_and_decoding_only(tmp_path, changed, weights, shown):
-    for measure, metric in (("scores", "chrf"), ("perplexities", "perplexity")):
+def test_model_card_has_scores_of_its_weights_and_decoding_only(
+    tmp_path, beam, decoded_by, measured_on, training, shown
+):
+    for measure, metric, weights in (("scores", "chrf", None), ("perplexities", "perplexity", measured_on)):
         value = {metric: {"value": 50.0, "low": None, "high": None, "signature": "toy"}}
-        (tmp_path / measure / "final").mkdir(parents=True)
-        score_file(value, 10).write(tmp_path / measure / "final/test.json")
-        (tmp_path / measure / "final/test.npz").touch()
-    (tmp_path / "translations/final").mkdir(parents=True)
-    decoded(decoding={"beam_size": 8}, weights=weights).write(tmp_path / "translations/final/test.json")
-    config = DecodingConfig.model_validate({"beam_size": 8} | changed)
-    chosen = NamedDecoding("final", config, tmp_path / "model.safetensors", None)
-    assert {*scores_of(tmp_path, chosen, "toy").get("toy", {})} == shown
+        path = touch(tmp_path / measure / "final/test.npz").with_suffix(".json")
+        score_file(value, 10).model_copy(update={"weights": weights, "training": training}).write(path)
+    if decoded_by:
+        output = touch(tmp_path / "translations/final/test.tok")
+        decoded(decoding={"beam_size": 8}, weights=decoded_by).write(output.with_suffix(".json"))
+    chosen = NamedDecoding("final", DecodingConfig(beam_size=beam), tmp_path / "model.safetensors", None)
+    assert {*scores_of(tmp_path, chosen, "ours", "ended").get("toy", {})} == shown
 
 
 def test_a_model_whose_files_belong_together_translates(tmp_path):
