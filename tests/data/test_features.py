@@ -216,3 +216,14 @@ def test_manifest_behind_a_link_names_its_audio(tmp_path):
     found = [utterance.audio for utterance in read_manifest(tmp_path / "data/mine/train.tsv")]
     assert all(one.samefile(other) for one, other in zip(found, audio, strict=True))
     assert found[1] == tmp_path / "data/mine/../sound/b.wav", "a relative path, as both may move"
+
+
+def test_manifest_names_audio_that_is_above_a_linked_folder(tmp_path):
+    """`..` of a link is the folder above its target."""
+    (tmp_path / "disk/far").mkdir(parents=True)
+    (tmp_path / "data").symlink_to("disk/far")
+    audio = tmp_path / "data/../a.wav"
+    audio.touch()
+    write_manifest(tmp_path / "train.tsv", [Utterance(audio, "yes", "me", "x", 0.5)])
+    (found,) = read_manifest(tmp_path / "train.tsv")
+    assert found.audio.samefile(tmp_path / "disk/a.wav")

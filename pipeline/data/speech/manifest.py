@@ -59,9 +59,8 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
         file.write("\t".join(COLUMNS) + "\n")
         for utterance in utterances:
             count += 1
-            audio = os.path.normpath(folder_from_here(utterance.audio.parent) / utterance.audio.name)
             fields = (
-                audio,
+                str(folder_from_here(utterance.audio.parent) / utterance.audio.name),
                 utterance.text.replace("\t", " "),
                 utterance.speaker,
                 utterance.domain,
@@ -73,9 +72,9 @@ def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
 
 
 def path_from(folder: Path, other: Path) -> Path:
-    """Return the path of the `other` folder from `folder`, or its absolute path if a symbolic link is in the way."""
+    """Return the path of the `other` folder from `folder`, or its real path if a symbolic link is in the way."""
     found = Path(os.path.relpath(other, folder))
-    return found if (folder / found).resolve() == other.resolve() else other.absolute()
+    return found if (folder / found).resolve() == other.resolve() else other.resolve()
 
 
 def read_manifest(path: Path) -> Iterator[Utterance]:
