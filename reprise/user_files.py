@@ -18,7 +18,7 @@ ANOTHER_PLACE = "name another place"
 LONGEST_NAME = 200
 """Bytes; file systems allow 255, of which unfinished downloads and notes need some."""
 
-COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+COMPRESSED = re.compile(rb"\x1f\x8b|BZh\d(1AY|\x17rE)|\xfd7zXZ|PK\x03\x04|\x28\xb5\x2f\xfd")
 """Beginnings of files of gzip, bzip2, xz, zip and zstandard."""
 
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -29,11 +29,13 @@ def lines_of(path: Path) -> Iterator[str]:
     """Yield lines with their ends, without a byte order mark.
 
     Raises:
-        UserError: The file cannot be read or is not UTF-8.
+        UserError: The file cannot be read, is compressed or is not UTF-8.
     """
     try:
         with open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
+                if number == 1 and COMPRESSED.match(line):
+                    raise UserError(f"{path}: is compressed or an archive; unpack it first")
                 try:
                     text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:
@@ -104,8 +106,6 @@ def not_text(path: Path, number: int, line: bytes) -> str:
     to = f"-t UTF-8 {shlex.quote(str(path))} > NEW`"
     if not path.is_file():  # a pipe
         return f"{fault} first"
-    if number == 1 and line.startswith(COMPRESSED):
-        return f"{path}: is compressed or an archive; unpack it first"
     if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return f"{fault}: `iconv -f UTF-16 {to}"
     return f"{fault} from its encoding, such as `iconv -f WINDOWS-1252 {to} for Western European text"

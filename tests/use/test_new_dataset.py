@@ -186,6 +186,7 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(root, refused, name, li
         ("utf16.uk", [], "utf16.uk: line 1: not UTF-8; convert it: `iconv -f UTF-16 -t UTF-8 utf16.uk > NEW`"),
         ("a.SGM", ["--languages", "en", "uk"], "a.SGM: has markup; write its sentences to a file of plain text"),
         ("gzip.uk", [], "gzip.uk: is compressed or an archive; unpack it first"),
+        ("zip.uk", [], "zip.uk: is compressed or an archive; unpack it first"),
         ("latin.uk", [], "latin.uk: line 2: not UTF-8; convert it from its encoding, such as `iconv -f "),
     ],
 )
@@ -196,6 +197,7 @@ def test_wrong_file_as_translation_is_refused(root, refused, target, languages, 
     (root / "utf16.uk").write_text("a\nb\n", encoding="utf-16")
     (root / "latin.uk").write_bytes(b"a\n\xe9\n")
     (root / "gzip.uk").write_bytes(gzip.compress(b"a\n"))
+    (root / "zip.uk").write_bytes(b"PK\x03\x04\n\0\0\0\x08\0\xe9")  # version 1.0 of zip makes the first line text
     assert message in refused("new", "dataset", "mine", "--src", "train.en", "--tgt", target, *languages)
 
 
@@ -213,6 +215,10 @@ def test_transcripts_that_will_be_left_out_are_named(tmp_path, caplog):
     table = write(tmp_path / "calls.tsv", ["audio\ttext", *(f"a.wav\t{text}" for text in texts)])
     assert len(read_table(table, "calls")) == 4
     assert "2 of 4 transcripts have digits, signs or other letters" in caplog.text and "'gate 7'" in caplog.text
+
+
+def test_text_that_begins_almost_like_an_archive_is_read(tmp_path):
+    assert [*lines_of(write(tmp_path / "a.en", ["BZh9 PK", "\x1f"]))] == ["BZh9 PK\n", "\x1f\n"]
 
 
 @pytest.mark.parametrize("before", [b"", b"a dog .\n" * 5000])
