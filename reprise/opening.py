@@ -185,7 +185,7 @@ def tuned_weights(found: FoundRun, name: str) -> Path:
 
 
 def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_asked_for: bool) -> Path:
-    """Return the averaged weights of a decoding, and average checkpoints if they are missing or of another number.
+    """Return the averaged weights of a decoding, made now if they are missing or of other checkpoints.
 
     Args:
         found: The run.
@@ -203,21 +203,22 @@ def averaged_weights(found: FoundRun, name: str, config: DecodingConfig, is_aske
     from pipeline.training.specification import run_key
 
     path = found.folder / path_in_run(Averaged(found.id, name))
-    count, best = config.average_last, config.averaged == "best"
-    if path.exists():
-        record = AveragedWeights.read_if_valid(path.with_suffix(".json"))
-        if record is None or len(record.inputs) == count:
-            return path
+    count, best, key = config.average_last, config.averaged == "best", run_key(found.folder)
+    record = AveragedWeights.read_if_valid(path.with_suffix(".json")) if path.exists() else None
+    averaged = [checkpoint.file for checkpoint in record.inputs] if record and record.key == key else []
     try:
-        select_checkpoints(found.folder, count, run_key(found.folder), best)
+        chosen = select_checkpoints(found.folder, count, key, best)
     except UserError as error:
+        if len(averaged) == count:
+            return path
         if is_asked_for:
             raise UserError(f"--decoding {name}: {error}, or choose another --decoding") from error
         final = found.folder / WEIGHTS_FILE
         log.warning("%s: using the final weights; the checkpoints that %r averages are missing", final, name)
         return final
-    with recording_digests():
-        write_average(found.folder, count, best, path)
+    if averaged != [checkpoint.name for checkpoint in chosen]:
+        with recording_digests():
+            write_average(found.folder, count, best, path)
     return path
 
 

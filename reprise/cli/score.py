@@ -40,7 +40,7 @@ def score(
 
         reprise score attention/base/wmt14-en-de/1 --decoding beam=8,alpha=1.0
 
-    Writes nothing into the run's folder but averaged weights that it lacks. To score any other text:
+    Writes nothing into the run's folder but averaged weights that are missing or out of date. To score any other text:
     `reprise translate RUN my.en | sacrebleu my.de`.
 
     Args:

@@ -146,19 +146,26 @@ def test_language_model_is_not_scored_as_a_translator(root, tmp_path):
         decode_and_score(find_run(name, SMOKE), "", "test", None, tmp_path)
 
 
-@pytest.mark.parametrize("more", [0, 1])
-def test_average_of_another_number_of_checkpoints_is_redone(folder, found, monkeypatch, more):
-    """The paper averaged more checkpoints before its average_last was changed."""
-    count = found.project.decoding("attention", "base", "averaged").average_last + more
+@pytest.mark.parametrize(
+    ("key", "first", "more", "is_redone", "is_kept"),
+    [("key", 0, 0, False, True), ("key", 0, 1, True, False), ("key", 1, 0, True, True), ("old", 0, 0, True, False)],
+    ids=["current", "other number", "other checkpoints", "other training"],
+)
+def test_average_that_is_out_of_date_is_redone(folder, found, monkeypatch, key, first, more, is_redone, is_kept):
+    """Without checkpoints, one of the same number and training is kept."""
+    count = found.project.decoding("attention", "base", "averaged").average_last
     path = touch(folder / "averaged/averaged.safetensors")
-    inputs = [{"file": f"step-{step}.safetensors", "step": step, "digest": "toy"} for step in range(count)]
-    AveragedWeights(key="key", digest="toy", inputs=inputs).write(path.with_suffix(".json"))
-    written = Mock()
-    for name in ("averaging.select_checkpoints", "averaging.write_average"):
-        monkeypatch.setattr(f"pipeline.decoding.{name}", written)
+    steps = range(first, first + count + more)
+    inputs = [{"file": f"step-{step}.safetensors", "step": step, "digest": "toy"} for step in steps]
+    AveragedWeights(key=key, digest="toy", inputs=inputs).write(path.with_suffix(".json"))
+    chosen = Mock(return_value=[folder / f"checkpoints/step-{step}.safetensors" for step in range(count)])
+    monkeypatch.setattr("pipeline.decoding.averaging.select_checkpoints", chosen)
+    monkeypatch.setattr("pipeline.decoding.averaging.write_average", written := Mock())
     monkeypatch.setattr("pipeline.training.specification.run_key", lambda folder: "key")
     assert decoding_of(found, "averaged").weights == path
-    assert written.called == bool(more)
+    assert written.called == is_redone
+    chosen.side_effect = UserError("no checkpoint")
+    assert (decoding_of(found, "").weights == path) == is_kept
 
 
 def test_final_weights_replace_an_average_without_checkpoints(folder, found, caplog, monkeypatch):
