@@ -28,8 +28,10 @@ from made_records import decoded, progress_line
 from made_site import make_results, sentences
 from real_project import real_project
 
+from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.core.artifacts import ExampleTable, Figure, RunId, Score, Translation
 from pipeline.core.errors import UserError
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.labels import METRICS, column_titles, output_name, report_title
@@ -39,7 +41,7 @@ from pipeline.report.site.compare import compare_page
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
-from pipeline.report.site.papers import caption, common_titles, figure
+from pipeline.report.site.papers import NOT_TESTED, caption, common_titles, figure, shown_verdict
 from pipeline.report.site.runs import training_charts, write_run
 from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
@@ -136,18 +138,36 @@ def test_pages_do_not_need_freed_training_text(project, tmp_path):
     assert not any("by frequency" in read(page) for page in site.glob("*.html"))
 
 
-def test_score_of_other_decoding_settings_is_on_no_page(project, tmp_path):
-    """The output of one system was decoded with another beam; no page may show its score."""
+@pytest.mark.parametrize("fault", ["another beam", "a faulty record", "an earlier training"])
+def test_score_that_does_not_count_is_on_no_page(project, tmp_path, fault):
     make_results(project)
     old, current = (project.runs_of("weighted", name, "wmt14-en-de")[0] for name in ("C", "attention/C1"))
-    record = project.layout.path(Translation(old, "final", "dev")).with_suffix(".json")
-    decoded(lines=40, decoding={"beam_size": 7}).write(record)
+    score = project.layout.path(Score(old, "scores", "final", "dev"))
+    output = project.layout.path(Translation(old, "final", "dev"))
+    match fault:
+        case "another beam":
+            decoded(lines=40, decoding={"beam_size": 7}).write(output.with_suffix(".json"))
+        case "a faulty record":
+            output.with_suffix(".json").write_text("{}")
+        case "an earlier training":
+            ScoreFile.read(score).model_copy(update={"training": "old"}).write(score)
     site = site_of(project, tmp_path / "site")
     assert [run_page(run) in read(site / "data/grammar-en-de-dev.js") for run in (old, current)] == [False, True]
     for run, names in ((old, {"uniform"}), (current, {"final"})):
         (table,) = html.fromstring(read(site / run_page(run))).xpath("//table[@id='scores']")
         assert {row[4].text for row in table.xpath("tbody/tr")} == names
     assert "final/scores.json" in read(site / run_page(old)).partition("not scored</summary>")[2]
+
+
+@pytest.mark.parametrize(("beam", "said"), [(4, NOT_TESTED), (7, str(Verdict.NOT_RUN))])
+def test_claim_on_a_score_of_other_settings_is_called_not_run(project, beam, said):
+    make_results(project)
+    run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
+    record = project.layout.path(Translation(run, "final", "dev")).with_suffix(".json")
+    decoded(decoding={"beam_size": beam}).write(record)
+    claim = Some(needs=lambda view, scores: [Score(run, "scores", "final", "dev")], is_tested=lambda scale: True)
+    result = Some(claim=claim, verdict=Verdict.NOT_RUN)
+    assert shown_verdict(SiteData(project, False), Some(view=None), result, {}) == said
 
 
 def test_every_link_leads_to_a_file_and_nothing_is_fetched(site):

@@ -179,7 +179,7 @@ def shown_verdict(site: SiteData, labels: Labels, result: ClaimResult, scores: d
     claim = result.claim
     if result.verdict != Verdict.NOT_RUN:
         return str(result.verdict)
-    there = all(site.path(artifact).exists() for artifact in claim.needs(labels.view, scores))
+    there = all(site.is_there(artifact) for artifact in claim.needs(labels.view, scores))
     return NOT_TESTED if there or not claim.is_tested(site.project.config.scale) else str(result.verdict)
 
 

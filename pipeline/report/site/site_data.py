@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.analysis.run_folders import RunFolders, changed_decoding
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.cluster.state import read_failure
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Artifact, Parse, RunArtifact, RunId, Score, Trained, Transcript, Translation
+from pipeline.core.errors import UserError
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import AnyDataset, is_own, is_redistributable
 from pipeline.papers.comparability import PrintedProject
@@ -103,9 +104,13 @@ class SiteData:
         return self.project.layout.path(artifact)
 
     def is_there(self, artifact: Artifact) -> bool:
-        """Return whether an artifact exists; not for a score of an output that was decoded with other settings."""
-        changed = isinstance(artifact, Score) and changed_decoding(self.project, artifact)
-        return self.path(artifact).exists() and not changed
+        """Return whether an artifact exists; a score of an earlier training or decoding does not count."""
+        if not isinstance(artifact, Score):
+            return self.path(artifact).exists()
+        try:
+            return self.folders(artifact.run.paper).score(artifact) is not None
+        except UserError:
+            return False
 
     def existing(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
         """Yield the artifacts of a kind that exist, of one run or, for None, of all."""
