@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from pipeline.analysis.cells.cell import shown_interval
 from pipeline.analysis.claims.without_training import LayerTimings
 from pipeline.analysis.evidence import over_seeds
 from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_figure, save
@@ -124,7 +125,7 @@ def grid_cells(row: dict[str, Any]) -> list[str]:
     """Return the cells of a row in the order of the header."""
     cells = [row["layer_type"], row["complexity_per_layer"]]
     for v in "nd":
-        interval = f"{row[f'exponent_{v}_low']}–{row[f'exponent_{v}_high']}"
+        interval = shown_interval(row[f"exponent_{v}_low"], row[f"exponent_{v}_high"])
         cells += [row[f"exponent_{v}_printed"], row[f"exponent_{v}_ours"], interval]
     cells += [row["milliseconds"], row["sequential_operations"], str(row["sequential_operations_derived"])]
     return [*cells, row["max_path_length"], str(row["max_path_length_derived"])]

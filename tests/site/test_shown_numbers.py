@@ -7,6 +7,7 @@ import pytest
 from fabricated import folder_of, touch, write_failure, write_training
 from real_project import real_project
 
+from pipeline.analysis.cells.cell import shown_interval
 from pipeline.analysis.view import PaperView, Term
 from pipeline.papers.printed_scores import printed_score
 from pipeline.papers.project import Project
@@ -17,7 +18,7 @@ from pipeline.report.site.pages import Pages, breaking
 from pipeline.report.site.papers import NOT_TESTED
 from pipeline.report.site.runs import write_run
 from pipeline.report.site.site_data import SiteData, run_page
-from pipeline.report.site.tables import shown_interval, shown_table
+from pipeline.report.site.tables import shown_table
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,13 @@ def test_negative_number_has_a_minus_sign():
 
 
 @pytest.mark.parametrize(
-    ("ends", "shown"), [(("1.20", "3.40"), "1.20 – 3.40"), (("-1.20", "3.40"), "−1.20 to 3.40"), (("", ""), "")]
+    ("ends", "shown"),
+    [
+        (("1.20", "3.40"), "1.20–3.40"),
+        (("-1.20", "3.40"), "-1.20 to 3.40"),
+        (("+1.20", "+3.40"), "+1.20 to +3.40"),
+        (("", ""), ""),
+    ],
 )
 def test_dash_of_an_interval_is_never_beside_a_sign(ends, shown):
     assert shown_interval(*ends) == shown

@@ -155,6 +155,11 @@ def in_our_unit(printed: str, unit: float) -> str:
     return f"{float(printed) * unit:.12g}" if printed else ""
 
 
+def shown_interval(low: str, high: str) -> str:
+    """Return `low` and `high` as `1.2–3.4`, or as `-1.2 to 3.4` if a dash would look like a sign; "" if unknown."""
+    return f"{low} to {high}" if low.startswith(("-", "+")) else f"{low}–{high}" if low else ""
+
+
 def short(number: str) -> str:
     """Shorten a large number: 65.1M, 3.30e+18."""
     if not number:

@@ -6,7 +6,15 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.analysis.cells.cell import NOT_COMPARABLE, Cell, CellContext, PrintedTable, Row, RunCell
+from pipeline.analysis.cells.cell import (
+    NOT_COMPARABLE,
+    Cell,
+    CellContext,
+    PrintedTable,
+    Row,
+    RunCell,
+    shown_interval,
+)
 from pipeline.analysis.evidence import contrast
 from pipeline.analysis.reference_types import DecodingName, SystemName
 from pipeline.analysis.view import PaperView, ScoredSplits
@@ -89,7 +97,7 @@ class ScoreCell(MeasuredCell):
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
         spread = f" ± {values['spread']}" if values["spread"] else ""
-        interval = f"{values['low']}–{values['high']}" if values["low"] else ""
+        interval = shown_interval(values["low"], values["high"])
         return {"printed": values["printed"], "ours": values["ours"] + spread, "95 %": interval}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
@@ -150,7 +158,7 @@ class GainCell(Cell):
         return columns | context.comparison(self, columns["ours"])
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
-        interval = f"{values['low']} to {values['high']}" if values["low"] else ""  # a dash would look like a sign
+        interval = shown_interval(values["low"], values["high"])
         return {"printed": values["printed"], "ours": values["ours"], "95 %": interval}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:

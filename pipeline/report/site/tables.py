@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.analysis.cells.cell import short
+from pipeline.analysis.cells.cell import short, shown_interval
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptTable
 from pipeline.core.errors import UserError, count_of
@@ -284,17 +284,12 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int) -> Sh
         printed=with_minus(as_shown(values["printed"])),
         ours=with_minus(as_shown(values["ours"])),
         spread=values.get("spread", ""),
-        interval=shown_interval(values.get("low", ""), values.get("high", "")),
+        interval=with_minus(shown_interval(values.get("low", ""), values.get("high", ""))),
         difference="" if values.get("why_not") else with_minus(values.get("difference", "")),
         marks=[mark.replace(" ", "-") for mark in (standing, "provisional" if one_seed else "") if mark],
         why_not=values.get("why_not", ""),
         runs=runs,
     )
-
-
-def shown_interval(low: str, high: str) -> str:
-    """Return `low` to `high` as `1.2 – 3.4`, or as `−1.2 to 3.4` if a dash would look like a sign."""
-    return with_minus(f"{low} {'to' if low.startswith('-') else '–'} {high}") if low else ""
 
 
 def other_tables(site: SiteData, paper: str) -> list[PlainTable]:
