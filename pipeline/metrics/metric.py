@@ -175,9 +175,13 @@ def bootstrap_interval(statistics: np.ndarray, total: Total) -> Interval:
 
 
 def percentile_interval(scores: np.ndarray) -> tuple[float, float]:
-    """Return the ends between which 95 % of `scores` (resamples,) lie; some may be infinite, as a perplexity."""
+    """Return the ends between which 95 % of `scores` (resamples,) lie; some may be infinite, as a perplexity.
+
+    Both are NaN if a score is.
+    """
     with np.errstate(invalid="ignore"):  # numpy interpolates between two infinite scores by their difference, NaN
-        low, high = np.nan_to_num(np.percentile(scores, [2.5, 97.5]), nan=np.inf, posinf=np.inf)
+        ends = np.percentile(scores, [2.5, 97.5])
+    low, high = np.where(np.isnan(ends) & ~np.isnan(scores).any(), np.inf, ends)
     return float(low), float(high)
 
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.metrics import metric_named
 from pipeline.metrics.bleu import bleu
-from pipeline.metrics.metric import bootstrap_interval, draw_counts, paired_bootstrap, resampled
+from pipeline.metrics.metric import bootstrap_interval, draw_counts, paired_bootstrap, percentile_interval, resampled
 
 
 def accuracy(totals: np.ndarray) -> np.ndarray:
@@ -36,6 +36,12 @@ def test_an_infinite_score_has_an_infinite_end():
     assert (every.low, every.high) == (math.inf, math.inf)
     with pytest.raises(UserError, match="infinite"):
         paired_bootstrap(rows, rows[1:].repeat(2, axis=0)[:51], metric.total)
+
+
+@pytest.mark.parametrize("others", [[], [math.inf] * 40])
+def test_ends_of_scores_that_are_not_defined_are_nan(others):
+    scores = np.array([math.nan, *others, *range(60)])
+    assert np.isnan(percentile_interval(scores)).all() and np.isfinite(percentile_interval(scores[-60:])).all()
 
 
 def test_each_resample_has_as_many_sentences_as_the_test_set():
