@@ -68,6 +68,7 @@ class Group:
             store, rank, size = next(
                 torch.distributed.rendezvous("env://", self.rank, self.size, timeout=JOINED_WITHIN)
             )
+            await_all(store, size)
             torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
             yield self
         except RuntimeError as error:
@@ -107,6 +108,17 @@ class Group:
         if self.size > 1:
             torch.distributed.all_reduce(numbers)
         return numbers
+
+
+def await_all(store: torch.distributed.Store, size: int) -> None:
+    """Wait until all `size` processes use a `store`, then limit its later waits to `TIMEOUT`.
+
+    torch lets only the first process wait for all. The others would go on, and wait for it in their first exchange.
+    """
+    if store.add("joined", 1) == size:
+        store.set("all joined", "yes")
+    store.wait(["all joined"], JOINED_WITHIN)
+    store.set_timeout(TIMEOUT)
 
 
 class GradientSums:

@@ -1,10 +1,14 @@
-import datetime
 import logging
+import multiprocessing
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -74,15 +78,59 @@ def test_half_given_variables_are_refused(monkeypatch):
         Group.from_environment()
 
 
+def meet_in(store: torch.distributed.Store, fault: Exception | None, url: str, rank: int, size: int, timeout):
+    """Stand for torch's rendezvous, whose generator may raise a fault."""
+    if fault:
+        raise fault
+    assert (url, timeout) == ("env://", distributed.JOINED_WITHIN)
+    yield store, rank, size
+
+
 @pytest.mark.parametrize("fault", [torch.distributed.DistNetworkError, torch.distributed.DistStoreError])
-def test_process_that_never_joins_raises_lost_peer(fault, monkeypatch):
-    late = Mock(side_effect=fault("timed out: clients joined 1/2"))
-    monkeypatch.setattr(torch.distributed, "rendezvous", late)
+@pytest.mark.parametrize("late", ["rendezvous", "await_all", "init_process_group"])
+def test_process_that_never_joins_raises_lost_peer(fault, late, monkeypatch):
+    error, store = fault("timed out: clients joined 1/2"), torch.distributed.HashStore()
+    meet = partial(meet_in, store, error if late == "rendezvous" else None)
+    monkeypatch.setattr(torch.distributed, "rendezvous", meet)
+    monkeypatch.setattr(torch.distributed, "init_process_group", Mock(side_effect=error))
+    if late == "await_all":
+        monkeypatch.setattr(distributed, "JOINED_WITHIN", timedelta(seconds=0.1))
+    else:
+        store.add("joined", 1)
     with (
         pytest.raises(LostPeer, match="another process of this training died or hung"),
         Group(0, 2).connected(torch.device("cpu")),
     ):
         pass
+
+
+def test_all_wait_for_the_last_to_connect_and_then_less(monkeypatch):
+    """The first process of a node copies the corpus before it connects."""
+    store, begin = torch.distributed.HashStore(), Mock()
+    store.set_timeout(timedelta(seconds=0.1))
+    monkeypatch.setattr(distributed, "JOINED_WITHIN", timedelta(seconds=60))
+    monkeypatch.setattr(torch.distributed, "rendezvous", partial(meet_in, store, None))
+    monkeypatch.setattr(torch.distributed, "init_process_group", begin)
+
+    def connect(rank: int) -> None:
+        with Group(rank, 3).connected(torch.device("cpu")):
+            pass
+
+    with ThreadPoolExecutor(3) as pool:
+        early = [pool.submit(connect, rank) for rank in (0, 1)]
+        assert not wait(early, timeout=0.5).done
+        for process in (*early, pool.submit(connect, 2)):
+            process.result()
+    assert [call.kwargs["timeout"] for call in begin.mock_calls] == [distributed.TIMEOUT] * 3
+    assert store.timeout == distributed.TIMEOUT
+
+
+def test_the_corpus_is_copied_before_connecting(new_run, monkeypatch):
+    copy = Mock()
+    monkeypatch.setattr(job, "stage_in", copy)
+    monkeypatch.setattr(Group, "connected", lambda *_: copy.assert_called_once() or nullcontext())
+    train_run(new_run(max_steps=1, validate_every=1), threads=1)
+    copy.assert_called_once()
 
 
 FAILED = 3
@@ -177,27 +225,27 @@ def test_peers_fail_when_a_process_ends_and_the_restart_resumes(new_run, monkeyp
 
 @pytest.mark.slow
 def test_processes_roll_back_once_the_weights_are_written(new_run, monkeypatch):
-    """The second one looks for them while the first still writes."""
-    write, validate = checkpoint.write_tensor_file, Trainer.validate
+    """The second one looks for them before the first writes."""
+    write, validate, roll_back = checkpoint.write_tensor_file, Trainer.validate, Trainer.roll_back
+    second = multiprocessing.Event()
 
-    def write_slowly(path: Path, tensors, metadata) -> None:
-        time.sleep(3.0 * (path.name == "step-4.safetensors"))
+    def write_late(path: Path, tensors, metadata) -> None:
+        if path.name == "step-4.safetensors":
+            assert second.wait(60)
+            time.sleep(0.3)  # in which the second would look
         write(path, tensors, metadata)
+
+    def announce(self, fault: str) -> None:
+        if not self.group.is_first:
+            second.set()
+        roll_back(self, fault)
 
     def fail_once(self) -> str | None:
         return "a fault" if self.state.step == 8 and not self.state.returned else validate(self)
 
-    monkeypatch.setattr(checkpoint, "write_tensor_file", write_slowly)
+    monkeypatch.setattr(checkpoint, "write_tensor_file", write_late)
+    monkeypatch.setattr(Trainer, "roll_back", announce)
     monkeypatch.setattr(Trainer, "validate", fail_once)
     run = new_run(validate_every=4, checkpoint_every=4, **SHARED)
     assert by_forks(run, 2) == [0, 0]
     assert read_json(run / "done.json")["returned"] == {"at": 8, "to": 4}
-
-
-@pytest.mark.slow
-def test_processes_wait_longer_for_the_copy_of_a_corpus(new_run, monkeypatch):
-    """The first one copies it before it connects."""
-    monkeypatch.setattr(distributed, "TIMEOUT", datetime.timedelta(seconds=4))
-    monkeypatch.setattr(job, "stage_in", lambda files: time.sleep(12))
-    run = new_run(max_steps=2, validate_every=2, **SHARED)
-    assert by_forks(run, 2) == [0, 0]
