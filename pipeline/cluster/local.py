@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -111,18 +112,25 @@ def visible_gpus() -> list[str]:
 
 def listed_gpus() -> list[str]:
     """Return the UUIDs of all GPUs, of a divided GPU (MIG) those of its instances; none if the driver hangs."""
-    command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
-    try:
-        listing = subprocess.run(command, capture_output=True, text=True, timeout=LISTED_WITHIN_S).stdout
-    except subprocess.TimeoutExpired:
-        log.warning("nvidia-smi -L: no answer within %g s; GPUs are used without counting them", LISTED_WITHIN_S)
-        listing = ""
     gpus = [""]
-    for gpu in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", listing):
+    for gpu in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", driver_listing()):
         if gpu.startswith("MIG") and gpus[-1].startswith("GPU"):
             gpus.pop()  # a divided GPU, whose instances follow
         gpus.append(gpu)
     return gpus[1:]
+
+
+@cache
+def driver_listing() -> str:
+    """Return the output of `nvidia-smi -L`, which runs once; nothing without a driver or if it hangs."""
+    command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        return process.communicate(timeout=LISTED_WITHIN_S)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()  # without a wait for its end: a process that waits for the driver may outlive the signal
+        log.warning("nvidia-smi -L: no answer within %g s; GPUs are used without counting them", LISTED_WITHIN_S)
+        return ""
 
 
 STOP_WITHIN_S = 300.0

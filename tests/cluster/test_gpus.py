@@ -4,6 +4,8 @@ import os
 import select
 import signal
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,14 @@ from warm import warm_programs
 
 from pipeline.cluster import launch, local
 from pipeline.cluster.local import visible_gpus
+
+
+@pytest.fixture(autouse=True)
+def asked_anew() -> Iterator[None]:
+    """Forget what another test's driver listed."""
+    local.driver_listing.cache_clear()
+    yield
+    local.driver_listing.cache_clear()
 
 
 @pytest.fixture
@@ -145,11 +155,19 @@ def test_slurm_jobs_with_equal_gpu_indices_do_not_wait(take):
         assert take(1, SLURM_JOB_ID=job, CUDA_VISIBLE_DEVICES="0").stdout.readline() == "0\n"
 
 
-def test_a_driver_that_hangs_lists_no_gpus(monkeypatch, tmp_path, caplog):
+def test_a_driver_that_hangs_lists_no_gpus_and_runs_once(monkeypatch, tmp_path, caplog):
+    """No signal ends a process in a system call that hangs."""
+    immune: list[subprocess.Popen] = []
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda process: immune.append(process))
     install(tmp_path / "nvidia-smi", "#!/bin/sh\nexec sleep 60\n", monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(local, "LISTED_WITHIN_S", 0.2)
-    assert visible_gpus() == [] and "nvidia-smi -L: no answer within 0.2 s" in caplog.text
+    begun = time.monotonic()
+    assert visible_gpus() == visible_gpus() == [] and time.monotonic() - begun < 30
+    assert caplog.text.count("nvidia-smi -L: no answer within 0.2 s") == 1
+    (process,) = immune
+    with process:
+        process.terminate()
 
 
 DIVIDED = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1f)
