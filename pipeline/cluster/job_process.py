@@ -34,7 +34,7 @@ from pathlib import Path
 
 from pipeline.cluster import state
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.errors import LostPeer, UnreadableError, UserError
 from pipeline.core.program import loaded
 from pipeline.core.provenance import code_digest
 from pipeline.core.records.jobs import StartLine, record_event
@@ -138,7 +138,8 @@ def call_function(function: str, run: Path, key: str) -> None:
         SystemExit: The function was asked to stop.
     """
     if state.rank() > 0:
-        if not state.is_done(run, key):  # as the first process will see
+        # The first process looks once it owns the run. If an older owner finishes it first, this one waits in vain.
+        if not state.is_done(run, key):
             imported(function)(run)
         return
     ownership = Ownership(run, state.job_name())
@@ -229,17 +230,22 @@ def handle_stop_signal(number: int, frame: object) -> None:
 
 def requeue(order: JobOrder) -> Exit:
     """Requeue this job on Slurm, unless it is done or makes no progress; other ranks wait to be ended with it."""
-    if state.is_done(Path(order.run), order.key):  # the rule `decode` makes what is left, in a job of its own
-        return Exit.STOPPED
     # scontrol runs inside the step that the requeue kills, and inherits the ignored signals.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
+    run = Path(order.run)
+    unless_unreadable = contextlib.suppress(UnreadableError, OSError)  # another start may read it
+    with unless_unreadable:
+        if state.is_done(run, order.key):  # the rule `decode` makes what is left, in a job of its own
+            return Exit.STOPPED
     if state.rank() > 0:
         time.sleep(120)
         return Exit.STOPPED
-    if (starts := fruitless_starts(Path(order.run))) >= FRUITLESS_STARTS:
-        what = f"{starts} starts ended before the first new checkpoint; give the job more runtime, or save more often"
-        return report_failure(order, UserError(what))
+    with unless_unreadable:
+        if (starts := fruitless_starts(run)) >= FRUITLESS_STARTS:
+            advice = "give the job more runtime, or save more often"
+            what = f"{starts} starts ended before the first new checkpoint; {advice}"
+            return report_failure(order, UserError(what))
     request_requeue(os.environ["SLURM_JOB_ID"])
     return Exit.STOPPED
 

@@ -20,7 +20,7 @@ from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.state import read_failure, unfit_nodes
 from pipeline.cluster.wait import Waiter
 from pipeline.core import provenance
-from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.errors import LostPeer, UnreadableError, UserError
 from pipeline.core.json_csv import write_json
 from pipeline.training.ownership import TakenOver
 from pipeline.workflow.runs import is_locked
@@ -161,15 +161,36 @@ def test_a_hanging_check_ends_the_process_without_a_record_too(run, monkeypatch,
     assert ended == [Exit.UNFIT_NODE] and [node.reason for node in unfit_nodes(run)] == ["no answer"] * (not hangs)
 
 
-def test_only_a_training_that_is_not_done_is_requeued(run, monkeypatch):
-    """The time limit may come while the job decodes."""
-    requeued = []
-    monkeypatch.setattr(job_process, "request_requeue", requeued.append)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+@pytest.fixture
+def requeued(run, monkeypatch) -> list[str]:
+    """The jobs that were requeued."""
+    jobs: list[str] = []
+    monkeypatch.setattr(job_process, "request_requeue", jobs.append)
+    monkeypatch.setattr(signal, "signal", Mock())
     monkeypatch.setenv("SLURM_JOB_ID", "42")
+    return jobs
+
+
+def test_only_a_training_that_is_not_done_is_requeued(run, requeued):
+    """The time limit may come while the job decodes."""
     assert job_process.requeue(order(run)) is Exit.STOPPED and requeued == ["42"]
     write_json(run / "done.json", {"key": KEY})
     assert job_process.requeue(order(run)) is Exit.STOPPED and requeued == ["42"]
+
+
+@pytest.mark.parametrize("error", [UnreadableError("no answer"), OSError(errno.EIO, "Input/output error")])
+@pytest.mark.parametrize("reads", ["is_done", "newest_checkpoint"])
+def test_a_job_is_requeued_though_its_disk_fails(run, requeued, monkeypatch, reads, error):
+    """A read is repeated for seconds, in which Slurm may send SIGTERM."""
+
+    def fail(*_):
+        ignored = {call.args for call in signal.signal.mock_calls}
+        assert ignored == {(signal.SIGTERM, signal.SIG_IGN), (signal.SIGUSR2, signal.SIG_IGN)}
+        raise error
+
+    monkeypatch.setattr(state, reads, fail)
+    assert job_process.requeue(order(run)) is Exit.STOPPED and requeued == ["42"]
+    assert read_failure(run) is None
 
 
 @pytest.mark.parametrize(("executor", "exported"), [("slurm", 1), ("local", 0), (None, 0)])
