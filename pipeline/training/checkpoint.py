@@ -177,18 +177,18 @@ class Checkpoints:
         """Write the final weights, `tensors` (…) by name, with the `outcome` of the training."""
         self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
 
-    def final_outcome(self, write: bool = True) -> Outcome | None:
+    def final_outcome(self, rename: bool = True) -> Outcome | None:
         """Return the outcome stored with the final weights, None unless they are whole and of this run.
 
-        Damaged ones are renamed, unless another process is to `write`.
+        Damaged ones are renamed, unless another process is to `rename` them.
         """
         if not self.final_weights.exists():
             return None
         try:
             metadata = read_tensor_file(self.final_weights)[1]
         except DamagedFileError as error:
-            aside = set_aside(self.final_weights).name if write else "another file"
-            log.warning("final weights are damaged, renamed to %s; resuming from a checkpoint: %s", aside, error)
+            what = f"renamed to {set_aside(self.final_weights).name}" if rename else "left to the first process"
+            log.warning("final weights are damaged, %s; resuming from a checkpoint: %s", what, error)
             return None
         if metadata["key"] != self.key:
             return None
