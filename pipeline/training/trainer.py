@@ -191,8 +191,9 @@ class Trainer:
         state, good = self.state, self.state.good_step
         path = self.checkpoints.weights_path(good or 0)
         self.checkpoints.finish()
-        is_there = self.group.is_first and path.exists()  # the others wait until it has written them
-        is_there = bool(self.group.from_first("yes" if is_there else None, self.steps.device))
+        # The first process has written them before it looks. The others wait for what it finds.
+        found = self.group.is_first and path.exists()
+        (is_there,) = self.group.total([float(found)], self.steps.device)
         if state.returned or not good or not is_there or self.ended:
             error = diverged(self.spec.name, state, fault, str(path) if good else "none yet")
             raise error
