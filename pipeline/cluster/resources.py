@@ -30,8 +30,7 @@ INSTEAD = {
     "cluster clusters": "run `export SLURM_CLUSTERS=…` instead, which squeue reads, too",
 }
 """Remedies for options of sbatch that contradict ours, or that squeue would have to know."""
-READ = (*(name for names in INSTEAD for name in names.split()), *MEMORY)
-READ += ("account", "exclude", "gres", "no-requeue", "partition", "requeue")
+SPELT_OUT = (*" ".join(INSTEAD).split(), *MEMORY, "account", "exclude", "gres", "no-requeue", "partition", "requeue")
 """Options that launchers refuse or read; sbatch would know them by their first letters, too."""
 
 
@@ -192,7 +191,7 @@ def parse_options(options: str) -> dict[str, object]:
             raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
         if remedy := next((remedy for names, remedy in INSTEAD.items() if name in names.split()), ""):
             raise UserError(f"sbatch option {shown!r}: {remedy}")
-        if name not in READ and (whole := next((known for known in READ if known.startswith(name)), "")):
+        if name not in SPELT_OUT and (whole := next((known for known in SPELT_OUT if known.startswith(name)), "")):
             raise UserError(f"sbatch option {shown!r}: is short for --{whole}; write the whole name")
         if name in parsed:
             raise UserError(f"sbatch option {shown!r}: is repeated; write it once")

@@ -61,7 +61,10 @@ Devices = dict[str, Device]
 
 
 def is_device(name: str, reported: str) -> bool:
-    """Return whether CUDA's `reported` name is of device `name`: `NVIDIA A100-SXM4-80GB` of `A100`, but no `A1000`."""
+    """Return whether CUDA's `reported` name is of device `name`.
+
+    `A100` matches `NVIDIA A100-SXM4-80GB`, not `NVIDIA RTX A1000`.
+    """
     return re.search(rf"{re.escape(name)}(?!\d)", reported) is not None
 
 

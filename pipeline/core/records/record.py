@@ -63,7 +63,7 @@ class Record(Closed):
             UnreadableError: The system cannot read the file, whatever it holds.
         """
 
-        def read() -> Any:
+        def read() -> Self | None:
             try:
                 return cls.read(path) if path.name in os.listdir(path.parent) else None
             except (UserError, FileNotFoundError, NotADirectoryError):
