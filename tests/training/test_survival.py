@@ -5,6 +5,7 @@ import errno
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -170,18 +171,23 @@ def test_checkpoint_with_a_transient_read_error_is_retried(undisturbed, stopped,
 
 def test_kept_weights_that_could_not_be_written_come_first(undisturbed, disturbed, outcome):
     """A disk that is full for a moment: the resume file of the same step must not follow."""
+    faults, queued, save_resume = ["step-4.safetensors"], threading.Event(), Checkpoints.save_resume
 
-    faults = ["step-4.safetensors"]
+    def queue(self, model, optimiser, state, *more) -> None:
+        save_resume(self, model, optimiser, state, *more)
+        if state.step == 4:
+            queued.set()
 
     def fail_once(path: Path, tensors, metadata) -> None:
         if path.name in faults:
             faults.remove(path.name)
-            time.sleep(0.3)  # until the resume file is queued
+            assert queued.wait(60)
             raise UserError(f"can't write {path}: No space left on device; free some space")
         write_tensor_file(path, tensors, metadata)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(checkpoint, "write_tensor_file", fail_once)
+        patched.setattr(Checkpoints, "save_resume", queue)
         with pytest.raises(UserError, match=r"step-4\.safetensors: No space left"):
             train_run(disturbed, threads=1)
     train_run(disturbed, threads=1)
