@@ -63,7 +63,7 @@ class Record(Closed):
             UnreadableError: The system cannot read the file, whatever it holds.
         """
 
-        def read() -> Self | None:
+        def read() -> Any:
             try:
                 return cls.read(path) if path.name in os.listdir(path.parent) else None
             except (UserError, FileNotFoundError, NotADirectoryError):
