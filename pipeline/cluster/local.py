@@ -113,7 +113,7 @@ def visible_gpus() -> list[str]:
 def listed_gpus() -> list[str]:
     """Return the UUIDs of all GPUs, of a divided GPU (MIG) those of its instances; none if the driver hangs."""
     gpus = [""]
-    for gpu in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", driver_listing()):
+    for gpu in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", driver_listing() or ""):
         if gpu.startswith("MIG") and gpus[-1].startswith("GPU"):
             gpus.pop()  # a divided GPU, whose instances follow
         gpus.append(gpu)
@@ -121,8 +121,8 @@ def listed_gpus() -> list[str]:
 
 
 @cache
-def driver_listing() -> str:
-    """Return the output of `nvidia-smi -L`, which runs once; nothing without a driver or if it hangs."""
+def driver_listing() -> str | None:
+    """Return the output of `nvidia-smi -L`, which runs once; nothing without a driver, None if it hangs."""
     command = [shutil.which("nvidia-smi") or "true", "-L"]  # `true` prints nothing if there is no driver
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -130,7 +130,7 @@ def driver_listing() -> str:
     except subprocess.TimeoutExpired:
         process.kill()  # without a wait for its end: a process that waits for the driver may outlive the signal
         log.warning("nvidia-smi -L: no answer within %g s; GPUs are used without counting them", LISTED_WITHIN_S)
-        return ""
+        return None
 
 
 STOP_WITHIN_S = 300.0

@@ -12,9 +12,9 @@ import subprocess
 import sys
 from typing import Any, NamedTuple
 
-from pipeline.cluster.local import visible_gpus
+from pipeline.cluster.local import driver_listing, visible_gpus
 from pipeline.core.disk import own_folder
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, count_of
 
 log = logging.getLogger(__name__)
 RESOURCE = "trainings_per_gpu"
@@ -68,6 +68,30 @@ def share_gpus(workflow: Any) -> Sharing:
     if number > 1 and "gpus" in given:
         workflow.register_resource("gpus", gpus * number)
     return Sharing(gpus, number)
+
+
+def require_gpus(wanted: int, scale: str) -> None:
+    """Refuse to start if a job wants more GPUs than this machine has, before hours of other jobs.
+
+    Args:
+        wanted: GPUs of the job that wants the most.
+        scale: Name of the scale, whose settings say so.
+
+    Raises:
+        UserError: There are fewer.
+    """
+    if not wanted or len(visible_gpus()) >= wanted or driver_listing() is None:  # a driver that hangs counts none
+        return
+    import torch  # imported late: jobs without GPUs do not need it; it also counts GPUs of other makers
+
+    if (found := torch.cuda.device_count()) >= wanted:
+        return
+    gpus = count_of(found, "GPU") if found else "none"
+    instead = "" if found else " to use the processor, which takes hours"
+    raise UserError(
+        f"scale {scale}: a job wants {count_of(wanted, 'GPU')}, but this machine has {gpus}; "
+        f"add `--resources gpus={found}`{instead}, or `--profile slurm` to use a cluster"
+    )
 
 
 def start_mps() -> None:

@@ -1,8 +1,10 @@
 """Snakemake's own scheduler runs as many trainings on each GPU as the resource allows, and MPS serves them."""
 
+import contextlib
 import fcntl
 import os
 import random
+import re
 import subprocess
 import sys
 from itertools import accumulate
@@ -10,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace as Some
 
 import pytest
+import torch
 from programs import install
 from warm import warm_programs
 
@@ -98,6 +101,30 @@ def test_fewer_gpus_than_visible_are_refused_if_shared(monkeypatch):
         shared(limit + 1, places)
     assert shared(limit, places)["gpus"] == limit * places
     assert shared(limit + 1, 1)["gpus"] == limit
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named", "counted", "refused"),
+    [
+        (0, "", 0, None),
+        (2, "0,1", 0, None),
+        (1, "", 1, None),  # of a maker whose driver is not NVIDIA's
+        (1, "", 0, "a job wants 1 GPU, but this machine has none; add `--resources gpus=0`"),
+        (8, "0,1", 2, "a job wants 8 GPUs, but this machine has 2 GPUs; add `--resources gpus=2`"),
+    ],
+)
+def test_a_job_that_wants_more_gpus_than_there_are_is_refused(monkeypatch, wanted, named, counted, refused):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: counted)
+    with pytest.raises(UserError, match=re.escape(refused)) if refused else contextlib.nullcontext():
+        shared_gpus.require_gpus(wanted, "toy")
+
+
+def test_no_job_is_refused_if_the_driver_hangs(monkeypatch):
+    """GPUs cannot be counted then."""
+    monkeypatch.setattr(shared_gpus, "visible_gpus", list)
+    monkeypatch.setattr(shared_gpus, "driver_listing", lambda: None)
+    shared_gpus.require_gpus(1, "toy")  # raises no error
 
 
 DAEMON = """#!/bin/sh

@@ -1,4 +1,4 @@
-"""Missing data, faulty dataset files, odd folder names and no network stop the workflow with the cause."""
+"""Missing data or GPUs, faulty dataset files, odd folder names and no network stop the workflow with the cause."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project, require, shrink
 from real_project import real_project
 
-from pipeline.core.artifacts import Encoded
+from pipeline.core.artifacts import Encoded, RunId
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.workflow.targets import refuse_odd_folders
@@ -47,6 +47,20 @@ def test_present_data_is_found_without_network_and_cache_folder(tmp_path):
     done = snakemake(tmp_path, "smoke", "check_data", HOME="/dev/null", XDG_CACHE_HOME="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "written by the grammar" in done.stdout and "0 B to fetch" in done.stdout
+
+
+@pytest.mark.parametrize("limit", [None, 0, 1], ids=["no limit", "none is allowed", "one is allowed"])
+def test_a_training_without_its_gpu_starts_no_job(tmp_path, limit):
+    """With `--resources gpus=0` it is planned for the processor, so that only its data is missing."""
+    project = real_project({"scale": "plateau", "work": str(tmp_path), "licensed": {}, "mirror": None})
+    training = project.layout.run(RunId("weighted", "C", "multi30k-en-de", 1))
+    options = ("-j1", *([] if limit is None else ["--resources", f"gpus={limit}"]))
+    done = snakemake(tmp_path, "plateau", str(training / "done.json"), options=options, CUDA_VISIBLE_DEVICES="")
+    printed = done.stdout + done.stderr
+    assert done.returncode != 0 and not list(tmp_path.rglob("*.log"))
+    refusal = "scale plateau: a job wants 1 GPU, but this machine has none; add `--resources gpus=0`"
+    assert (refusal in printed) == (limit != 0)
+    assert ("multi30k-en-de: 6 files are missing" in printed) == (limit == 0)
 
 
 def test_no_command_shows_the_password_of_a_mirror(tmp_path, corpus):

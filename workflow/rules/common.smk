@@ -34,6 +34,12 @@ def planned_jobs():
     ]
 
 
+def wanted_gpus():
+    """Return the GPUs of the planned job that wants the most."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return max((job.resources.get("gpus", 0) for job in jobs), default=0)
+
+
 def alternatives(names):
     """Return a wildcard's pattern that matches any of some names; without names it matches nothing."""
     return "|".join(sorted(names)) or "(?!)"
