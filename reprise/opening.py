@@ -96,12 +96,14 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
         threads: CPU threads; None means all cores that this process may use.
 
     Raises:
-        UserError: There is no such model, or it is damaged.
+        UserError: There is no such model, it is damaged, or it is packed and would not read the settings.
     """
     from reprise.model import Model  # loads torch, as `portable` does
     from reprise.portable import open_packed
 
     if (Path(name) / PACKED_FILE).exists():
+        if settings:
+            raise UserError(f"{name}: a packed model has its own settings; leave out {', '.join(sorted(settings))}")
         return open_packed(Path(name), decoding, threads)
     return Model.of_run(find_run(str(name), dict(settings)), decoding, threads)
 

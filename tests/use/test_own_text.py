@@ -307,6 +307,11 @@ def test_python_has_models_tables_claims_and_curves(packed):
         api.table("mine", "tabel1", scale="smoke")
 
 
+def test_a_packed_model_refuses_settings_it_would_not_read(packed):
+    with pytest.raises(UserError, match=f"^{packed}: a packed model has its own settings; leave out scale, seeds$"):
+        api.open_run(packed, scale="smoke", seeds=3)
+
+
 def test_a_dataset_says_what_is_in_it(capsys):
     report = said(capsys, "report", "cipher", *SMOKE)
     assert "licence: not known" in report and "not to be redistributed" in report

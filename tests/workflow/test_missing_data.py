@@ -51,7 +51,7 @@ def test_present_data_is_found_without_network_and_cache_folder(tmp_path):
 
 @pytest.mark.parametrize("limit", [None, 0, 1], ids=["no limit", "none is allowed", "one is allowed"])
 def test_a_training_without_its_gpu_starts_no_job(tmp_path, limit):
-    """With `--resources gpus=0` it is planned for the processor, so that only its data is missing."""
+    """If the user allows none, the training runs on the processor, so that only its data is missing."""
     project = real_project({"scale": "plateau", "work": str(tmp_path), "licensed": {}, "mirror": None})
     training = project.layout.run(RunId("weighted", "C", "multi30k-en-de", 1))
     options = ("-j1", *([] if limit is None else ["--resources", f"gpus={limit}"]))
