@@ -184,6 +184,23 @@ def test_documented_commands_work_in_order(page, finished, tmp_path, monkeypatch
             assert captured.out.count("\n") == 2
 
 
+@pytest.mark.slow
+def test_runs_sent_without_weights_give_the_same_table(finished, tmp_path):
+    """By the commands of the page, at the scale of the finished project."""
+    root = tmp_path / "project"
+    shutil.copytree(finished, root, symlinks=True)
+    page = (ROOT / "docs/how-to/keep-results.md").read_text()
+    commands = re.findall(r"^    (.+)$", page.partition("## Judge seeds")[2], re.MULTILINE)
+    assert [words.split()[0] for words in commands] == ["tar", "mkdir", "tar", "reprise"]
+    table = root / "results/smoke/weighted/table2.csv"
+    before = table.read_bytes()
+    table.unlink()
+    script = "\n".join(commands).replace("demo/", "smoke/").replace(" weighted ", f" {table.relative_to(root)} ")
+    require(call(root, "bash", "-euc", script))
+    assert table.read_bytes() == before and re.search(rb"\d+\.\d", before)
+    assert not [*(root / "judged").rglob("*.safetensors")]
+
+
 def python_of(page: Path) -> str:
     """Return the Python of a page or notebook, at the scale of the finished project."""
     text = page.read_text(encoding="utf-8")
