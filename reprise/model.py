@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 LONGEST_SOURCE = 2047
 """Subwords of a line. Memory and time grow quadratically: 10,000 take gigabytes and many minutes."""
+LONGEST_SOUND_S = 600.0
+"""Seconds of a recording, which take a small model 1.4 GB and minutes. Memory and time grow quadratically here, too."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,7 +201,7 @@ class Model:
             rate: Sampling rate in Hz.
 
         Raises:
-            UserError: The model does not transcribe, or the recording is too short or invalid.
+            UserError: The model does not transcribe, or the recording is too short, too long or invalid.
         """
         return self.transcribe_all({"the recording": (samples, rate)})[0]
 
@@ -213,14 +215,20 @@ class Model:
             The transcripts in the same order.
 
         Raises:
-            UserError: The model does not transcribe, or a recording is too short or invalid.
+            UserError: The model does not transcribe, or a recording is too short, too long or invalid.
         """
         self.require("speech", "transcribe")
         preparation, corpus = self.preparation, self.trained.corpus
         assert preparation.sample_rate and preparation.high_hz and isinstance(corpus, SpeechCorpus), "set for speech"
         for name, (samples, rate) in sounds.items():
-            longest = preparation.max_seconds
-            if longest and (seconds := len(samples) / max(rate, 1)) > longest:
+            longest, seconds = (
+                preparation.max_seconds,
+                len(samples) / rate if rate > 0 else 0.0,
+            )  # `features` refuses it
+            if seconds > LONGEST_SOUND_S:
+                fault = f"{seconds:,.0f} s are more than a model reads at once ({LONGEST_SOUND_S:g} s)"
+                raise UserError(f"{name}: {fault}; cut it at pauses")
+            if longest and seconds > longest:
                 log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, longest)
         frames = [
             features(name, *sound, preparation.sample_rate, preparation.high_hz) for name, sound in sounds.items()

@@ -66,6 +66,21 @@ def test_run_and_packed_model_transcribe_like_the_workflow(run, tmp_path, capsys
     assert model.transcribe(samples, rate) == model.transcribe(np.stack([samples, samples], 1), rate)
 
 
+def test_a_recording_longer_than_the_limit_is_refused_by_name(monkeypatch, refused):
+    """Memory grows with the square of its length."""
+    audio = recordings()[0].resolve()
+    samples, rate = soundfile.read(audio)
+    model = api.open_run(RUNS[0], scale="smoke")
+    monkeypatch.setattr("reprise.model.LONGEST_SOUND_S", len(samples) / rate)
+    assert isinstance(model.transcribe(samples, rate), str)
+    with pytest.raises(
+        UserError, match=r"^the recording: .* s are more than a model reads at once .*; cut it at pauses$"
+    ):
+        model.transcribe(np.append(samples, 0.0), rate)
+    monkeypatch.setattr("reprise.model.LONGEST_SOUND_S", 0.9 * len(samples) / rate)
+    assert f"{audio}: " in refused("transcribe", RUNS[0], *SMOKE, audio)
+
+
 def test_ngram_decoding_works_for_a_run_but_is_not_packed(tmp_path, refused):
     run, audio, model = RUNS[0], str(recordings()[0].resolve()), tmp_path / "model"
     counted = ["--decoding", "ngram_order=2,lm_weight=0.5"]
