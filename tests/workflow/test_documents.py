@@ -12,6 +12,7 @@ import runpy
 import shlex
 import shutil
 import sys
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,6 +180,16 @@ def try_sinfo(root: Path, arguments: list[str]) -> None:
         assert done.returncode == 0 or down, done.stderr
 
 
+def try_tar(root: Path, arguments: list[str]) -> None:
+    """Run a command that packs or unpacks runs; tests/use/test_documented_commands.py runs both in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "judged").mkdir()
+        (Path(folder) / "work").symlink_to(root / "work")
+        if "-xzf" in arguments:
+            require(call(Path(folder), "tar", "-C", "work", "-czf", arguments[-1], "smoke/runs"))
+        require(call(Path(folder), "tar", *(word.replace("demo/", "smoke/") for word in arguments)))
+
+
 def accept_only(*expected: str) -> Callable[[Path, list[str]], None]:
     """Return a check of the arguments of a program that cannot be tried here."""
 
@@ -203,6 +214,8 @@ TRIED = {
     "sinfo": try_sinfo,
     "source": accept_only(f"{VENV}/bin/activate"),
     "kill": accept_only("-9"),
+    "mkdir": accept_only("judged"),
+    "tar": try_tar,
 }
 WRITTEN = {command for text in TEXTS.values() for command in commands_of(text)}
 DRY_RUNS = {command for command in WRITTEN if command.startswith("snakemake ") and "--report" not in command}
