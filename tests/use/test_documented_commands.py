@@ -186,7 +186,7 @@ def test_documented_commands_work_in_order(page, finished, tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_runs_sent_without_weights_give_the_same_table(finished, tmp_path):
-    """By the commands of the page, at the scale of the finished project."""
+    """The commands of the page are run at the scale of the finished project."""
     root = tmp_path / "project"
     shutil.copytree(finished, root, symlinks=True)
     page = (ROOT / "docs/how-to/keep-results.md").read_text()
