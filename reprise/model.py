@@ -221,10 +221,8 @@ class Model:
         preparation, corpus = self.preparation, self.trained.corpus
         assert preparation.sample_rate and preparation.high_hz and isinstance(corpus, SpeechCorpus), "set for speech"
         for name, (samples, rate) in sounds.items():
-            longest, seconds = (
-                preparation.max_seconds,
-                len(samples) / rate if rate > 0 else 0.0,
-            )  # `features` refuses it
+            longest = preparation.max_seconds
+            seconds = len(samples) / rate if rate > 0 else 0.0  # `features` refuses other rates
             if seconds > LONGEST_SOUND_S:
                 fault = f"{seconds:,.0f} s are more than a model reads at once ({LONGEST_SOUND_S:g} s)"
                 raise UserError(f"{name}: {fault}; cut it at pauses")
