@@ -16,16 +16,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def commit() -> str:
-    """Return twelve digits of this checkout's commit, with `+changes` if tracked files differ, or `unknown`.
+    """Return twelve digits of this checkout's commit, or `unknown`.
 
-    Only `.git` beside the packages counts: neither `GIT_DIR` and its like in the environment, nor a repository that
-    this folder was unpacked in.
+    `+changes` follows if a tracked file differs, or if `pipeline` has a file that git does not know, such as a new
+    architecture. Only `.git` beside the packages counts: neither `GIT_DIR` and its like in the environment, nor a
+    repository that this folder was unpacked in.
     """
     head = git_output("rev-parse", "--short=12", "HEAD")
     changes = git_output("status", "--porcelain", "-uno")
+    new_code = git_output("ls-files", "--others", "--exclude-standard", "--", "pipeline")
     if head is None or changes is None:
         return "unknown"
-    return head + ("+changes" if changes else "")
+    return head + ("+changes" if changes or new_code else "")
 
 
 def git_output(*arguments: str) -> str | None:

@@ -53,6 +53,17 @@ def test_commit_marks_changed_tracked_files(repository, commit_of):
     assert commit_of(folder) == f"{head}+changes"
 
 
+def test_commit_marks_new_code_that_git_does_not_track(repository, commit_of):
+    folder, head = repository("own")
+    (folder / "pipeline/models/own").mkdir(parents=True)
+    (folder / ".git/info/exclude").write_text("__pycache__/\n")
+    (folder / "pipeline/models/__pycache__").mkdir()
+    (folder / "pipeline/models/__pycache__/own.pyc").touch()
+    assert commit_of(folder) == head
+    (folder / "pipeline/models/own/model.py").touch()
+    assert commit_of(folder) == f"{head}+changes"
+
+
 def test_commit_ignores_git_variables(repository, commit_of, monkeypatch):
     (own, head), (other, _) = repository("own"), repository("other")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
