@@ -1,5 +1,6 @@
-"""Registry of architectures: every folder of this package whose settings.py defines model settings.
+"""Registry of architectures: every folder of this package that has a settings.py or a model.py.
 
+    pipeline/models/<architecture>/__init__.py   makes the folder a package; a docstring is enough
     pipeline/models/<architecture>/settings.py   a ModelSettings with `architecture: Literal["<architecture>"]`
     pipeline/models/<architecture>/model.py      build(config, vocab_sizes), which returns the model
 
@@ -8,7 +9,6 @@ Only model.py may import torch. It is checked without being imported, so that a 
 starts.
 """
 
-import pkgutil
 import re
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,8 +29,9 @@ def architectures() -> dict[str, type[ModelSettings]]:
     Raises:
         UserError: A folder lacks a part of an architecture.
     """
-    folders = [module.name for module in pkgutil.iter_modules(pipeline.models.__path__) if module.ispkg]
-    found = {folder: settings for folder in folders if (settings := settings_of(folder))}
+    names = ("settings.py", "model.py")
+    parts = [part for path in pipeline.models.__path__ for name in names for part in Path(path).glob(f"*/{name}")]
+    found = {folder.name: settings_of(folder) for folder in sorted({part.parent for part in parts})}
     for folder, settings in found.items():
         check(folder, settings)
     return found
@@ -49,19 +50,19 @@ def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> "Seq2Seq
     return import_module(f"pipeline.models.{config.architecture}.model").build(config, vocab_sizes)
 
 
-def settings_of(folder: str) -> type[ModelSettings] | None:
-    """Return the settings class of a folder.
+def settings_of(folder: Path) -> type[ModelSettings]:
+    """Return the settings class of an architecture.
 
-    Returns:
-        None if the folder holds no architecture, as `layers` and `kernels`.
+    Args:
+        folder: Its folder.
 
     Raises:
-        UserError: The architecture is not named after its folder.
+        UserError: It has no `__init__.py` or settings, or the architecture is not named after the folder.
     """
-    name = f"pipeline.models.{folder}.settings"
-    if find_spec(name) is None:
-        return None
-    module = import_module(name)
+    for part in ("__init__.py", "settings.py"):
+        if not (folder / part).is_file():
+            raise UserError(f"pipeline/models/{folder.name}/{part}: no such file; an architecture needs it")
+    module = import_module(f"pipeline.models.{folder.name}.settings")
     own = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
     names = {
         name: kind
@@ -69,11 +70,12 @@ def settings_of(folder: str) -> type[ModelSettings] | None:
         if issubclass(kind, ModelSettings)
         for name in get_args(kind.model_fields["architecture"].annotation)
     }
-    if names and list(names) != [folder]:
+    if list(names) != [folder.name]:
         raise UserError(
-            f"{module.__file__}: architecture must be Literal[{folder!r}], the folder's name (got {[*names]})"
+            f"{module.__file__}: one class needs `architecture: Literal[{folder.name!r}]`, the folder's name "
+            f"(got {[*names]})"
         )
-    return names.get(folder)
+    return names[folder.name]
 
 
 def check(folder: str, settings: type[ModelSettings]) -> None:

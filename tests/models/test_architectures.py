@@ -48,5 +48,18 @@ def test_settings_that_lack_a_method_are_refused(toy, method):
 
 def test_an_architecture_is_named_as_its_folder(toy):
     replace(toy / "settings.py", toy.name, "another")
-    with pytest.raises(UserError, match=rf"must be Literal\['{toy.name}'\].*another"):
+    with pytest.raises(UserError, match=rf"needs `architecture: Literal\['{toy.name}'\]`.*another"):
+        architectures()
+
+
+def test_settings_without_a_literal_name_are_refused(toy):
+    replace(toy / "settings.py", f'Literal["{toy.name}"] = Field(', f'str = Field(default="{toy.name}", ')
+    with pytest.raises(UserError, match=rf"{toy.name}/settings.py: .*Literal\['{toy.name}'\].*got \[\]"):
+        architectures()
+
+
+@pytest.mark.parametrize("part", ["__init__.py", "settings.py"])
+def test_a_model_folder_that_lacks_another_part_is_refused(toy, part):
+    (toy / part).unlink()
+    with pytest.raises(UserError, match=f"{toy.name}/{part}: no such file; an architecture needs it"):
         architectures()
