@@ -148,6 +148,7 @@ COUNTED = {
     "joint_recogniser": LaunchCounts(370, source=3, moved=0.004),
 }
 NO_LAUNCHES = LaunchCounts(0)
+"""An architecture that was not counted; its time is that of matrix multiplications and weights alone."""
 
 
 def step_seconds(
@@ -202,8 +203,9 @@ def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
 
 
 def launch_counts(spec: RunSpec) -> LaunchCounts:
-    """Return the counts of a run's architecture."""
-    kind = spec.model.architecture + (" with fusion" if spec.fusion else "")
-    if getattr(spec.model, "has_memory", False):
-        kind += " with memory"
-    return COUNTED.get(kind, NO_LAUNCHES)
+    """Return the counts of a run's architecture, else those of its family, else `NO_LAUNCHES`."""
+    parts = (" with fusion" if spec.fusion else "") + (
+        " with memory" if getattr(spec.model, "has_memory", False) else ""
+    )
+    names = (spec.model.architecture + parts, spec.model.family + parts)
+    return next((COUNTED[name] for name in names if name in COUNTED), NO_LAUNCHES)

@@ -13,7 +13,7 @@ from pipeline.core.errors import count_of, in_hours
 from pipeline.models.kernels import TRITON_SWITCH, triton_asked_for
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.designs import Design, designs
-from pipeline.planning.devices import Device, load_devices, step_seconds
+from pipeline.planning.devices import NO_LAUNCHES, Device, launch_counts, load_devices, step_seconds
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.run_forecast import MeasuredSpeed, RunForecast
 from pipeline.report.markup import grid, paragraphs, write_report
@@ -153,6 +153,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
         else f"unknown; run `{measures}` on the machine that will train to measure them"
     )
     more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
+    specs = [job.forecast.spec for job in found.all if job.forecast]
+    uncounted = sorted({spec.model.architecture for spec in specs if launch_counts(spec) is NO_LAUNCHES})
     return [
         "Times are those of one device"
         + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
@@ -165,6 +167,11 @@ def notes(project: Project, found: Jobs) -> list[str]:
             f"Transformers with Triton kernels ({TRITON_SWITCH}=1)."
             if triton_asked_for()
             else f"torch's kernels ({TRITON_SWITCH} is not 1)."
+        ),
+        *(
+            f"GPUs: launches of {name} are not counted (`COUNTED` in pipeline/planning/devices.py), so its times are "
+            "too short."
+            for name in uncounted
         ),
         f"Downloads: {format_bytes(sum(found.to_fetch.values()))}.",
         f"Disk: {format_bytes(found.disk_bytes)} when all is done, including downloads, and up to {format_bytes(more)} "

@@ -13,7 +13,7 @@ from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSpli
 from pipeline.data.sequence_store import write_tokens
 from pipeline.models.settings import EOS, BatchShape, training_flops
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.devices import load_devices
+from pipeline.planning.devices import COUNTED, NO_LAUNCHES, launch_counts, load_devices
 from pipeline.planning.run_forecast import LONGER, forecast_run, forward_flops
 from pipeline.training.state import FIT_STEPS
 
@@ -124,3 +124,9 @@ def test_a_device_without_bfloat16_computes_in_single_precision():
     devices = load_devices(ROOT / "workflow/devices.yaml")
     assert devices["V100"].rate("bf16") == devices["V100"].rate("fp32")
     assert devices["A100"].rate("bf16") > 2 * devices["A100"].rate("fp32")
+
+
+def test_a_variant_of_the_transformer_has_its_launches():
+    own = spec()
+    variant = own.model_copy(update={"model": own.model.model_copy(update={"architecture": "gated"})})
+    assert launch_counts(variant) == COUNTED["transformer"] != NO_LAUNCHES

@@ -29,7 +29,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.data_files import DataFile
-from pipeline.planning.devices import GRAPH_LAUNCH_S, load_devices
+from pipeline.planning.devices import COUNTED, GRAPH_LAUNCH_S, load_devices
 from pipeline.planning.jobs import Jobs
 from pipeline.planning.plan import gpu_hours, notes, render, total_cells, training_cells
 from pipeline.planning.run_forecast import LONGER, MeasuredSpeed, Point, forward_flops
@@ -101,6 +101,13 @@ def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
     text = (planned_at / "plan.md").read_text()
     assert "| all " in text and "| left to do" in text and "on some processor, threads: 1" in text
     assert "Downloads: 0 B" in text and "reprise free" in text
+
+
+def test_notes_name_architectures_without_counted_launches(printed_size, monkeypatch):
+    assert not any("not counted" in note for note in notes(printed_size.project, printed_size))
+    monkeypatch.delitem(COUNTED, "transformer")
+    (note,) = (note for note in notes(printed_size.project, printed_size) if "not counted" in note)
+    assert note.startswith("GPUs: launches of transformer are not counted")
 
 
 def test_a_terminal_shows_the_totals_and_names_the_rest(tmp_path, caplog):
