@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from pipeline.analysis import reference_types as refs
 from pipeline.analysis.cells import AnyCell
@@ -170,6 +170,22 @@ class Paper(Closed):
     )
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
 
+    @property
+    def printed_tables(self) -> "dict[str, TableEntry | LayerCosts | Examples | TranscriptTable]":
+        """Return all entries with a CSV of printed numbers or texts, by name."""
+        return self.tables | self.layer_costs | self.examples | self.transcripts
+
+    @model_validator(mode="after")
+    def reports_have_names_of_their_own(self):
+        """Refuse two reports of one name, whose files would be the same."""
+        owners = {"claims": "claims.yaml"}
+        for section in ("tables", "layer_costs", "examples", "transcripts", "figures"):
+            for name in getattr(self, section):
+                if name in owners:
+                    raise ValueError(f"{section}.{name}: {owners[name]} has a report of this name; choose another")
+                owners[name] = section
+        return self
+
 
 def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     """Return a paper, and the rows of each printed table.
@@ -179,8 +195,7 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     """
     path = folder / "paper.yaml"
     paper = load_yaml_as(Paper, path)
-    printed = paper.tables | paper.layer_costs | paper.examples | paper.transcripts
-    files = {name: folder / table.printed for name, table in printed.items()}
+    files = {name: folder / table.printed for name, table in paper.printed_tables.items()}
     rows = {name: read_table(file) for name, file in files.items()}
     for name, table in paper.tables.items():
         _check_cells(table, rows[name], files[name])

@@ -10,6 +10,7 @@ from pipeline.analysis.cells.cell import Cell, is_ours
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import count_of
 from pipeline.papers.comparability import Reason, format_reasons
+from pipeline.papers.paper import Deviation
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
@@ -96,11 +97,15 @@ def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
         *(f"- {literal(line)}" for line in scale_rules(project, filled.all_runs)),
         "",
         *reading_lines(project.papers[paper].readings, filled),
-        "Deviations:",
-        "",
     ]
+    return "\n".join(lines + deviation_lines(project.papers[paper].deviations, filled))
+
+
+def deviation_lines(deviations: list[Deviation], filled: FilledTable) -> list[str]:
+    """Return Markdown lines on the deviations that concern a row of a table; none without any."""
     cited = {number for text in filled.runs["deviations"] for number in text.split()}
-    for number, deviation in enumerate(project.papers[paper].deviations, start=1):
+    lines = []
+    for number, deviation in enumerate(deviations, start=1):
         if str(number) not in cited:
             continue
         changes = (
@@ -109,7 +114,7 @@ def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
         lines.append(
             f"{number}. {literal(f'Paper: {deviation.paper} Here: {deviation.here} Why: {deviation.why}')}{changes}"
         )
-    return "\n".join(lines)
+    return ["Deviations:", "", *lines] if lines else []
 
 
 def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = str) -> str:

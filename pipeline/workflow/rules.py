@@ -76,6 +76,11 @@ class RuleFunctions:
         record = self.project.papers[wildcards.paper]
         return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
 
+    def printed(self, wildcards: Wildcards) -> str:
+        """Return the CSV of printed numbers or texts of a table."""
+        paper = wildcards["paper"]
+        return f"workflow/papers/{paper}/{self.project.papers[paper].printed_tables[wildcards['table']].printed}"
+
     def run(self, wildcards: Wildcards) -> artifacts.RunId:
         """Return the run that wildcards name."""
         return self.artifact(artifacts.Trained, wildcards).run

@@ -10,6 +10,8 @@ from real_project import real_project
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
+from pipeline.core.schema import validate
+from pipeline.papers.paper import Paper
 from pipeline.papers.project import ProjectOptions, is_project, load_project
 from pipeline.papers.scale import SystemRules
 from pipeline.workflow.graph import Graph, runs_in
@@ -35,6 +37,17 @@ def test_configured_folders_expand_home_and_variables(tmp_path, monkeypatch):
     config = load_project(ROOT, {"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
     assert (config.work, config.mirror) == ("/scratch/x", str(tmp_path))
     assert config.licensed == {"LDC99T42": f"{tmp_path}/wsj"}
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "owner"),
+    [("tables", "claims", "claims.yaml"), ("layer_costs", "table2", "tables"), ("figures", "table2", "tables")],
+)
+def test_reports_of_one_name_are_refused(section, name, owner):
+    record = real_project().papers["attention"].model_dump()
+    record[section][name] = next(iter(record[section].values()))
+    with pytest.raises(UserError, match=rf"p: {section}\.{name}: {owner} has a report of this name"):
+        validate(Paper, record, "p")
 
 
 def test_papers_list_all_rows_and_share_those_of_plain_systems():

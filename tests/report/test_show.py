@@ -8,6 +8,7 @@ from real_project import ROOT, real_project
 
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.report.filled_table import fill
+from pipeline.report.table import deviation_lines
 from reprise.__main__ import main
 from reprise.cli.show import WIDTH, narrow, show_table
 
@@ -52,6 +53,13 @@ def test_measured_score_is_shown_with_interval_and_model_size(project, tmp_path,
     assert max(map(len, text)) <= WIDTH and command.startswith("`snakemake ")  # a command is on one line, however long
     assert show(tmp_path, "--wide") == 0
     assert "Deviations:" in capsys.readouterr().out
+
+
+def test_a_table_without_deviations_has_no_heading_for_them(tmp_path):
+    project = real_project({"work": str(tmp_path)})
+    filled = fill(project, "weighted", "table2")
+    assert deviation_lines(project.papers["weighted"].deviations, filled)
+    assert deviation_lines([], filled) == []
 
 
 @pytest.mark.parametrize(

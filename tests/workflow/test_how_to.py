@@ -37,18 +37,20 @@ def test_new_parts_of_a_paper_are_a_few_lines(root):
     """A row is a system and a line of the table; a decoding a base and what differs; a column and a figure a name."""
     folder, datasets = root / "workflow/papers/toy", root / "workflow/datasets"
     (datasets / "mine.yaml").write_text((datasets / "grammar-smoke-en-de.yaml").read_text())
-    (folder / "table1.csv").write_text(TOY_TABLE + "Narrow,19.0,narrow,ours-to-run\n")
+    (folder / "table1.csv").unlink()
+    (folder / "rows.csv").write_text(TOY_TABLE + "Narrow,19.0,narrow,ours-to-run\n")
 
     def change(paper):
         narrow = {"base": "base", "description": "half the width", "model": {"d_ff": 1024}}
         paper["systems"]["narrow"] = narrow
         paper["decodings"]["wide"] = {"base": "final", "beam_size": 9}
+        paper["tables"]["table1"]["printed"] = "rows.csv"
         cells = paper["tables"]["table1"]["cells"]
         cells["bleu"] |= {"dataset": "mine", "decoding": "wide"}
         cells["parameters"] = {"kind": "parameters", "dataset": "mine"}
         cells["ppl"] = {"metric": "perplexity", "dataset": "mine", "split": "dev", "decoding": "wide"}
-        paper["figures"] = {"figure1": {"kind": "dev_curves", "caption": "Losses.", "dataset": "mine"}}
-        paper["figures"]["figure1"]["systems"] = ["base", "narrow"]
+        paper["figures"] = {"losses": {"kind": "dev_curves", "caption": "Losses.", "dataset": "mine"}}
+        paper["figures"]["losses"]["systems"] = ["base", "narrow"]
 
     edit(folder / "paper.yaml", change)
     output = require(call(root, "snakemake", "-n", "-p", *TOY))

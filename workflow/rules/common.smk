@@ -13,7 +13,6 @@ WORK = f"{layout.work}/{SCALE}"
 CORPUS = f"{layout.work}/corpora/{{dataset}}-{{content}}"
 RUN = f"{WORK}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}-{{content}}"
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # the settings that matter are in the name of the corpus
-PRINTED = "workflow/papers/{paper}/{table}.csv"
 MIRROR = ["--mirror", "$REPRISE_MIRROR"] if project.config.mirror else []
 SHOWN_CONFIG = config | ({"mirror": "$REPRISE_MIRROR"} if project.config.mirror else {})
 SETTINGS = [word for key, value in SHOWN_CONFIG.items() for word in ("--set", f"{key}={json.dumps(value)}")]
@@ -67,7 +66,7 @@ def shown_on_top(paper):
 
 wildcard_constraints:
     paper=alternatives(project.papers),
-    figure=r"figure\d+",
+    figure=described("figures"),
     view=alternatives(shown_on_top(project.papers[project.config.paper])),
     system=r"[\w-]+",
     dataset=r"[\w-]+",

@@ -10,7 +10,7 @@ rule table:
     """Compare scores, translations or transcripts with those that a paper printed."""
     input:
         needs(artifacts.Table, artifacts.ExampleTable, artifacts.TranscriptTable),
-        printed=PRINTED,
+        printed=from_wildcards(functions.printed),
     output:
         csv=report(
             f"{RESULTS}/{{table}}.csv",
@@ -44,7 +44,7 @@ use rule table as layer_table with:
     input:
         needs(artifacts.LayerTable),
         times=f"{WORK}/layer_times.json",
-        printed=PRINTED,
+        printed=from_wildcards(functions.printed),
     output:
         csv=report(
             f"{RESULTS}/{{table}}.csv",
