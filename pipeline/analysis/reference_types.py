@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field
 
+from pipeline.core.schema import NAME
+
 
 class Names(Enum):
     """Kinds of things that a text refers to."""
@@ -38,7 +40,7 @@ ScoreName = Annotated[str, Names.SCORE]
 ScaleName = Annotated[str, Names.SCALE]
 LayerName = Annotated[str, Names.LAYER]
 TestName = Annotated[str, Field(pattern=r"^tests/[\w/]+\.py::test_\w+$")]
-NewName = Annotated[str, Field(pattern=r"^[\w-]+$", max_length=60)]
+NewName = Annotated[str, Field(pattern=NAME, max_length=60)]
 """Name that defines something others refer to; it becomes a part of paths."""
 ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
 

@@ -98,6 +98,20 @@ def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
     return f"{where}: unknown name {shown(name)}; allowed: {choices(name, names)}{nearest(name, names)}"
 
 
+NAME = r"^[\w-]+$"
+"""Pattern of names that become parts of paths, of patterns of rules and of command lines."""
+
+
+def require_name(name: str, path: Path) -> None:
+    """Check that the `name` of the file or folder `path`, which defines something, can be a part of other paths.
+
+    Raises:
+        UserError: It has other characters.
+    """
+    if not re.fullmatch(NAME, name):
+        raise UserError(f"{shown(str(path))}: a name has only letters, digits, `-` and `_`; rename it")
+
+
 MOST_CHOICES = 40
 """Largest number of allowed names that a message lists in full."""
 
@@ -213,7 +227,7 @@ def explain_faults(faults: list[Any], schema: dict, place: tuple) -> str:
             return f"missing key {context['discriminator']}"
     expected = dict.fromkeys(fault["msg"].removeprefix("Value error, ") for fault in faults)
     what = " or ".join(expected).replace(" or Input should be ", " or ")
-    if what == "Input should be a valid dictionary":
+    if what.startswith("Input should be a valid dictionary"):
         what = "Input should be a mapping, {key: value}"
     got = "" if isinstance(fault["input"], dict) else f", got {shown(fault['input'])}"
     return what + got + nearest(fault["input"], re.findall(r"'([^']*)'", context.get("expected", "")))

@@ -12,7 +12,7 @@ from pipeline.analysis.training_curves import Floors, load_floors
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.training import MeasuredNoise
-from pipeline.core.schema import load_yaml_as, require_known, validate
+from pipeline.core.schema import load_yaml_as, require_known, require_name, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
 from pipeline.papers.config_file import Config
@@ -38,6 +38,7 @@ class Catalogue:
         self.claims: dict[str, Claims] = {}
         for folder in sorted((self.root / "workflow/papers").iterdir()):
             if (folder / "paper.yaml").exists():
+                require_name(folder.name, folder)
                 self.papers[folder.name], self.printed[folder.name] = load_paper(folder)
                 self.claims[folder.name] = load_claims(folder / "claims.yaml")
         require_known(self.config.paper, self.papers, "config.yaml: paper")
@@ -45,8 +46,17 @@ class Catalogue:
 
     @cached_property
     def scales(self) -> dict[str, Path]:
-        """Return the files of scales by name."""
-        return {path.stem: path for path in sorted((self.root / "workflow/scales").glob("*.yaml"))}
+        """Return the files of scales by name.
+
+        Raises:
+            UserError: The results or work of a scale would lie in a folder that has another use, or it has a bad name.
+        """
+        found = {path.stem: path for path in sorted((self.root / "workflow/scales").glob("*.yaml"))}
+        for name, path in found.items():
+            require_name(name, path)
+            if name in ("site", "corpora", "downloads"):
+                raise UserError(f"{path}: rename it; results/ or work/ has a folder {name} with another use")
+        return found
 
     def load_scale(self, name: str, where: str = "config.yaml: scale", above: tuple[str, ...] = ()) -> Scale:
         """Return a scale with the entries of its bases.
@@ -59,7 +69,9 @@ class Catalogue:
         Raises:
             UserError: The scale is unknown, one of its bases, or has a bad key or value.
         """
-        require_known(name, self.scales.keys() - set(above), where)
+        if name in above:
+            raise UserError(f"{where}: the bases form a cycle, {' -> '.join((*above, name))}")
+        require_known(name, self.scales, where)
         scale: Scale = load_yaml_as(Scale, file := self.scales[name])
         return scale.over(self.load_scale(scale.base, f"{file}: base", (*above, name))) if scale.base else scale
 

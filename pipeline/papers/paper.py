@@ -12,6 +12,7 @@ from pipeline.analysis.cells import AnyCell
 from pipeline.analysis.cells.cell import Row
 from pipeline.analysis.figures import AnyFigure
 from pipeline.config import DecodingSettings
+from pipeline.core.artifacts import TRAINING
 from pipeline.core.errors import UserError, one_line, shown
 from pipeline.core.schema import Closed, Count, CountOrNone, load_yaml_as, nearest, validate
 from pipeline.papers.reading import Reading
@@ -184,6 +185,13 @@ class Paper(Closed):
                 if name in owners:
                     raise ValueError(f"{section}.{name}: {owners[name]} has a report of this name; choose another")
                 owners[name] = section
+        return self
+
+    @model_validator(mode="after")
+    def decodings_leave_a_name_free(self):
+        """Refuse a decoding whose name stands for outputs without a search, which would ignore its settings."""
+        if TRAINING in self.decodings:
+            raise ValueError(f"decodings.{TRAINING}: this name has another meaning in run folders; choose another")
         return self
 
 

@@ -194,7 +194,11 @@ class References:
 
     def _row_faults(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
         """Yield the faults of one row of a printed table."""
-        for cell in getattr(entry, "cells", {"": entry}).values():
+        cells = getattr(entry, "cells", {"": entry})
+        columns = sorted({getattr(cell, "system", "system") for cell in cells.values()})
+        if not any(row.get(column) for column in columns):
+            yield f"{where}: {' or '.join(columns)}: names no system to run; name one, or change the source"
+        for cell in cells.values():
             column = getattr(cell, "system", "system")
             if row.get(column):
                 fault = self._system_fault(row[column], paper, f"{where}: {column}")

@@ -57,7 +57,7 @@ FAULTS = {
     ),
     "line break in a value": ({"mode": "a\nb"}, rf"f: mode: {MODES}, got 'a\nb'"),
     "line break in a key": ({"a\nb": 1}, r"f: 'a\nb': unknown key; allowed: mode, pets, splits, terms"),
-    "no record": ([1], "f: Input should be a valid dictionary or instance of Outer, got [1]"),
+    "no record": ([1], "f: Input should be a mapping, {key: value}, got [1]"),
 }
 
 

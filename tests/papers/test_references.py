@@ -38,6 +38,7 @@ def mean(name: str) -> str:
 CELL = "tables|table2|cells|bleu"
 FOLDS = "systems|joint-an4-without-{}|decodings|joint-lm-folds"
 FOLD_J, FOLD_M = (f"joint-an4-without-{letter}@an4-without-{letter}" for letter in "jm")
+SELF = {"kind": "close", "statement": "", "printed": "", "score": "bleu", "terms": ["A", "A"], "margin": 1}
 PROVED = {"kind": "test", "statement": "", "printed": "", "tests": ["a.py"]}
 SCALED = "systems|C-split-cross-scaled|model|branch_scale"
 FITS_NONE = r"readings\.scale: system C-split-cross-start: model\.branch_scale start fits no choice; add one"
@@ -145,7 +146,7 @@ TOGETHER = {
     "the paper": [(CONFIG, "paper", "weigthed", ": .* 'weigthed'.*" + mean("weighted"))],
     "the scale": [(CONFIG, "scale", "dmeo", ": unknown name 'dmeo'.*" + mean("demo"))],
     "the base of a scale": [(PLATEAU, "base", "smal", ": unknown name 'smal'.*" + mean("small"))],
-    "a scale as its own base": [(PLATEAU, "base", "plateau", ": unknown name 'plateau'; allowed: demo, ")],
+    "a scale as its own base": [(PLATEAU, "base", "plateau", ": the bases form a cycle, plateau -> plateau")],
     "a job": [(DEMO, "resources|trian", {}, ": .*" + mean("train"))],
     "a printed number": [
         (PAPER, f"{CELL}|printed", "model", "line 2: model: Input should be a valid number.*Transformer"),
@@ -178,6 +179,10 @@ TOGETHER = {
         (PAPER, "readings|scale|choices|start|settings", {"model.branch_scale": "middle"}, FITS_NONE),
     ],
     "a key of a reading": [(PAPER, "readings|scale|reason", "x", "reason")],
+    "a decoding with the name of another manifest": [
+        (PAPER, "decodings|training", {}, ": this name has another meaning")
+    ],
+    "a claim about one system": [(CLAIMS, "claims|x", SELF, r"claims\.x\.close\.terms: lists A twice; name different")],
     "a claim's test": [(CLAIMS, "claims|x", PROVED, ".test.tests.0: .*got 'a.py'")],
 }
 """Changes made at once (file, key, value), each with the message that one of the lines matches.
@@ -196,6 +201,36 @@ def test_a_typo_is_refused_with_what_is_meant(edited, changes):
         expected = re.escape(place) + message[1:] if message[0] in ".:" else message
         assert any(re.search(expected, line) for line in lines), (expected, lines)
     assert all(line.isprintable() for line in lines)
+
+
+def test_a_row_to_run_without_a_system_is_refused(edited):
+    table = edited.path("workflow/papers/weighted/table2.csv")
+    table.write_text(re.sub(",C(?=,|$)", ",", table.read_text(), flags=re.MULTILINE))
+    with pytest.raises(UserError, match=r"table2\.csv: row 3: system: names no system to run"):
+        edited.load()
+
+
+@pytest.mark.parametrize("name", ["My Data", "a.b"])
+@pytest.mark.parametrize("kind", ["papers/weighted", "scales/demo.yaml", "datasets/wsj.yaml"])
+def test_file_names_that_fit_no_path_of_a_rule_are_refused(edited, kind, name):
+    path = edited.root / "workflow" / kind
+    (copy := path.with_name(name + path.suffix)).symlink_to(path)
+    try:
+        with pytest.raises(UserError, match="a name has only letters, digits, `-` and `_`; rename it"):
+            raise edited.load().dataset_records.faults[name]
+    finally:
+        copy.unlink()
+
+
+@pytest.mark.parametrize("name", ["site", "corpora", "downloads"])
+def test_scales_named_like_other_folders_are_refused(edited, name):
+    path = edited.root / "workflow/scales/smoke.yaml"
+    (copy := path.with_stem(name)).symlink_to(path)
+    try:
+        with pytest.raises(UserError, match=rf"{name}\.yaml: rename it; .* has a folder {name} with another use"):
+            edited.load()
+    finally:
+        copy.unlink()
 
 
 def test_every_field_that_is_named_as_a_reference_is_looked_up():

@@ -66,6 +66,13 @@ class Findings:
         return min(1.0, 2 * min(self.p_upheld, self.p_contradicted))
 
 
+def distinct(terms: list[Any]) -> list[Any]:
+    """Refuse a term that is listed twice, because its difference from itself is nothing to test."""
+    if twice := [term for place, term in enumerate(terms) if term in terms[:place]]:
+        raise ValueError(f"lists {getattr(twice[0], 'label', twice[0])} twice; name different terms")
+    return terms
+
+
 class Claim(Closed):
     """A statement of a paper as a predicate over measurements.
 

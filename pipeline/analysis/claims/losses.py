@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from pipeline.analysis.claims.claim import Claim, Findings, chain_links
+from pipeline.analysis.claims.claim import Claim, Findings, chain_links, distinct
 from pipeline.analysis.claims.measurements import Measurements, Values
 from pipeline.analysis.evidence import Evidence, Sample, contrast
 from pipeline.analysis.reference_types import DatasetName, SystemName
@@ -264,7 +264,9 @@ class TrainingLossClaim(Claim):
 
     kind: Literal["training_loss"]
     dataset: DatasetName
-    ascending: list[SystemName] = Field(min_length=2, description="Systems, the smallest loss first")
+    ascending: Annotated[list[SystemName], AfterValidator(distinct)] = Field(
+        min_length=2, description="Systems, the smallest loss first"
+    )
 
     @property
     def trainings(self) -> list[System]:

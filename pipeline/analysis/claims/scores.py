@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, chain_links
+from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, chain_links, distinct
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import Evidence, Sample, Scale, contrast, smaller_factor
 from pipeline.analysis.reference_types import ScoreName, SystemName
@@ -58,7 +58,9 @@ class OrderClaim(ScoreClaim):
     """A metric rises from each term to the next. Each pair of neighbours is tested separately."""
 
     kind: Literal["order"]
-    ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
+    ascending: Annotated[list[SystemName | Term], AfterValidator(distinct)] = Field(
+        min_length=2, description="Terms, the smallest value first"
+    )
     margin: Number = Field(
         default=0,
         description="Tolerated shortfall from one value to the next (perplexity: in nats); negative = required excess",
@@ -95,7 +97,7 @@ class CloseClaim(ScoreClaim):
     """Two values differ by less than a margin, either way."""
 
     kind: Literal["close"]
-    terms: list[SystemName | Term] = Field(min_length=2, max_length=2)
+    terms: Annotated[list[SystemName | Term], AfterValidator(distinct)] = Field(min_length=2, max_length=2)
     margin: Number = Field(gt=0, description="Difference that values have to stay below (perplexity: in nats)")
 
     @property

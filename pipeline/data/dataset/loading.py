@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pipeline.core.errors import UserError, one_line, shown
-from pipeline.core.schema import Closed, load_yaml_as, nearest, validate
+from pipeline.core.schema import Closed, load_yaml_as, nearest, require_name, validate
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset.base import LicensedPackages, Source, Sources
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
@@ -70,6 +70,7 @@ def load_datasets(folder: Path) -> Datasets:
     datasets = Datasets()
     for path in sorted(folder.glob("*.yaml")):
         try:
+            require_name(path.stem, path)
             datasets[path.stem] = read_dataset(path, files)
         except UserError as error:
             datasets.faults[path.stem] = error
