@@ -215,7 +215,10 @@ class RunFolders:
         for artifact, score in zip(chain(*wanted), chain(*scores), strict=True):
             if scored.metric not in score.metrics:
                 there_are = ", ".join(score.metrics)
-                raise UserError(f"{self.layout.path(artifact)}: no metric {scored.metric!r}; there are {there_are}")
+                raise UserError(
+                    f"{self.layout.path(artifact)}: no metric {scored.metric!r}; there are {there_are}; if it is new, "
+                    "add `-R score` to the `snakemake` command to score finished runs again"
+                )
         require_one_basis(scores, scored.metric, system_of(runs[0]))
         metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
         low, high = (mean_if_known(getattr(entry, side) for entry in chain(*metrics)) for side in ("low", "high"))

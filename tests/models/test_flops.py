@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec
-from pipeline.models.architectures import build_model
+from pipeline.models.architectures import architectures, build_model
 from pipeline.models.settings import BatchShape, training_flops
 from pipeline.training.run_model import build_run_model
 from pipeline.training.specification import run_flops
@@ -81,6 +81,11 @@ MODELS = [attention_config(frame_stacking=2), attention_config(gru_reads="last c
 RUNS = [*map(spec, (*MODELS, joint_config(), lm_config()))]
 RUNS += [spec(attention_config(), row) for row in ("DF0", "DF3", "CF2", "CF4")]
 RUNS += [spec(attention_config(), "CF4", "fusion")]
+
+
+def test_flops_of_every_architecture_are_compared():
+    compared = {config.architecture for config in TEXT.values()} | {run.model.architecture for run in RUNS}
+    assert compared == set(architectures()), "add a configuration to tests/models/small_models.py"
 
 
 @pytest.mark.parametrize("run", RUNS)

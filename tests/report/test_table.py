@@ -200,7 +200,7 @@ def test_missing_metric_is_named_with_those_that_exist(project):
     record = read_json(path)
     del record["metrics"]["bleu_paper"]
     write_json(path, record)
-    with pytest.raises(UserError, match=r"dev\.json: no metric 'bleu_paper'; there are gleu"):
+    with pytest.raises(UserError, match=r"dev\.json: no metric 'bleu_paper'; there are gleu; .*`-R score`"):
         table_rows(project, "attention", "table3")
 
 
