@@ -34,6 +34,9 @@ class Project(Catalogue):
         root: Root folder of the project.
         config: Content of config.yaml.
 
+    Attributes:
+        untrained: Warnings about systems that no target trains.
+
     Raises:
         UserError: A file has a bad key or value; the message names file, key, value and what is allowed.
     """
@@ -41,7 +44,7 @@ class Project(Catalogue):
     def __init__(self, root: Path, config: dict[str, Any]):
         super().__init__(root, config)
         self.clear_caches()
-        check_references(self)
+        self.untrained = check_references(self)
         check_all(self)
 
     def clear_caches(self) -> None:

@@ -6,6 +6,7 @@ The types of record fields mark references (`analysis/reference_types.py`). So r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 from pipeline.analysis.cells.scores import MeasuredCell
 from pipeline.analysis.reference_types import Named, Names, names_in
 from pipeline.analysis.view import ScoredSplits
-from pipeline.core.errors import UserError, one_line
+from pipeline.core.errors import UserError, count_of, one_line
 from pipeline.core.records.outputs import TIMED_BESIDE
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.data.dataset import LicensedPackages
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 Faults = Iterator[str | None]
 
 
-def check_references(project: Project) -> None:
+def check_references(project: Project) -> list[str]:
     """Check all names that refer to something.
+
+    Returns:
+        A warning for each system that nothing names, so that no target trains it.
 
     Raises:
         UserError: A name refers to nothing or, in a cycle, to itself; the message has one line for each fault.
@@ -37,7 +41,15 @@ def check_references(project: Project) -> None:
     references = References(project)
     for faults in (references.faults(), _circular_systems(project), _misused_decodings(project)):
         if found := dict.fromkeys(filter(None, faults)):
-            raise UserError("\n".join(map(one_line, list(found)[:MOST_FAULTS])))
+            more = [f"and {count_of(len(found) - MOST_FAULTS, 'more fault')}"] if len(found) > MOST_FAULTS else []
+            raise UserError("\n".join(map(one_line, [*islice(found, MOST_FAULTS), *more])))
+    return [
+        f"workflow/papers/{paper}/paper.yaml: systems.{name}: nothing trains it; name it in the CSV of a table, in a "
+        "figure or in a claim"
+        for paper, record in project.papers.items()
+        for name in record.systems
+        if (paper, name) not in references.named_systems
+    ]
 
 
 class References:
@@ -52,6 +64,8 @@ class References:
         self.datasets = {*project.datasets, *(name for scale in self.scales.values() for name in scale.datasets)}
         self.named_datasets: set[str] = set()
         """Datasets that papers name, collected during the checks."""
+        self.named_systems: set[tuple[str, str]] = set()
+        """Papers and names of systems that something to be made names, collected during the checks."""
 
     def faults(self) -> Faults:
         """Yield the faults of all files."""
@@ -83,7 +97,7 @@ class References:
             elif named.kind is Names.TRAINED:
                 yield self._trained_fault(named.name, paper, where)
             elif named.kind is Names.SYSTEM or (named.kind is Names.SYSTEMS and named.name != "*"):
-                yield self._system_fault(named.name, paper, where)
+                yield self._system_fault(named.name, paper, where, is_made=named.kind is Names.SYSTEM)
             elif named.kind is not Names.SYSTEMS:
                 yield unknown(named.name, self._allowed(named.kind, paper), where)
             here = named.kind is Names.METRIC and self.project.config.scale in self._scales_of(record, named)
@@ -138,12 +152,13 @@ class References:
         """Return the paper that owns a system written in `paper`."""
         return system.rpartition("/")[0] or paper
 
-    def _system_fault(self, name: str, paper: str, where: str) -> str | None:
-        """Return the fault of a system, `name` or `other/name`, written in `paper`."""
+    def _system_fault(self, name: str, paper: str, where: str, is_made: bool = True) -> str | None:
+        """Return the fault of a system, `name` or `other/name`, written in `paper`; it `is_made` for what names it."""
         owner = self._owner(name, paper)
-        return unknown(owner, self.papers, where) or unknown(
-            name.removeprefix(f"{owner}/"), self.papers[owner].systems, where
-        )
+        own_name = name.removeprefix(f"{owner}/")
+        if is_made:
+            self.named_systems.add((owner, own_name))
+        return unknown(owner, self.papers, where) or unknown(own_name, self.papers[owner].systems, where)
 
     def _dataset_name_faults(self, name: str, where: str, scales: Iterable[str] = ()) -> Faults:
         """Yield the faults of a dataset as the papers name it.

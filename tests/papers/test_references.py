@@ -203,11 +203,24 @@ def test_a_typo_is_refused_with_what_is_meant(edited, changes):
     assert all(line.isprintable() for line in lines)
 
 
+def test_faults_beyond_the_first_twenty_are_counted(edited):
+    lines = faults(edited, (DEMO, "seeds", {f"weighted/x{number}": 1 for number in range(23)}))
+    assert len(lines) == 21 and lines[-1] == "and 3 more faults"
+
+
 def test_a_row_to_run_without_a_system_is_refused(edited):
     table = edited.path("workflow/papers/weighted/table2.csv")
     table.write_text(re.sub(",C(?=,|$)", ",", table.read_text(), flags=re.MULTILINE))
     with pytest.raises(UserError, match=r"table2\.csv: row 3: system: names no system to run"):
         edited.load()
+
+
+def test_a_system_that_only_a_deviation_names_gets_a_warning(edited):
+    assert edited.load().untrained == []
+    edited.put(PAPER, "systems|lonely", {"base": "A", "description": "forgotten"})
+    edited.put(PAPER, "deviations|0|systems", ["lonely"])
+    (warning,) = edited.load().untrained
+    assert warning.startswith(f"{PAPER}: systems.lonely: nothing trains it; name it in the CSV of a table")
 
 
 @pytest.mark.parametrize("name", ["My Data", "a.b"])
