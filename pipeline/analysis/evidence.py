@@ -9,7 +9,7 @@ is a weighted sum over systems of a score, or of another result of training. Its
   n_k is the number of seeds of system k, and w_k its weight.
 - B is the variance of the quantity over resampled sentences. All systems and seeds share the resamples (paired
   bootstrap; Koehn 2004). e_k^2 is the part of B that differs between the seeds of system k. It is run-to-run variance,
-  which s^2 contains already.
+  which s^2 contains already. If s^2 is unknown for one of the systems, neither s^2 nor e_k^2 counts.
 
 The quantity divided by its error is treated as Student's t, with degrees of freedom by Welch and Satterthwaite. If a
 system has several decodings or several parts of a test set, the terms of each training are summed first, because they
@@ -234,7 +234,8 @@ def contrast(
         run_variance, degrees = pooled_noise(systems)
         known = degrees > 0 and (run_variance > 0 or systems[0].draws.shape[1] > 1)
         sentence_variance = float(np.sum([system.draws.mean(axis=0) for system in systems], axis=0).var())
-        variance = run_variance + max(0.0, sentence_variance - sum(map(seed_part, systems)))
+        counted = sum(map(seed_part, systems)) if known else 0.0  # by the run-to-run variance
+        variance = run_variance + max(0.0, sentence_variance - counted)
     if not np.isfinite(variance) or not (known or sentence_variance):
         return Evidence(name, value, None, noise=UNKNOWN)
     # Welch and Satterthwaite, if only the run-to-run variance has finite degrees of freedom.

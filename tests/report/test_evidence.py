@@ -40,6 +40,14 @@ def test_sentence_variance_of_seeds_is_counted_once(seeds, squared_error):
     assert found.error**2 == pytest.approx(squared_error)
 
 
+def test_sentence_variance_is_whole_if_seed_noise_is_unknown():
+    """A system of another family has one seed: resamples of both seeds of the first deviate by 4 and by 3 as above."""
+    shared, own, signs = np.array([4.0, -4.0, 4.0, -4.0]), np.array([3.0, 3.0, -3.0, -3.0]), np.array([1.0, 0.0])
+    two = Sample(signs, shared + signs[:, None] * own, "toy", "two seeds")
+    found = difference(two, Sample(np.zeros(1), np.zeros((1, 4)), "toy", "one seed"))
+    assert (found.error, found.noise) == (pytest.approx((4**2 + 1.5**2) ** 0.5), "unknown and not counted")
+
+
 @pytest.mark.parametrize("seeds", [3, 6])
 def test_the_interval_over_seeds_is_that_of_student(seeds):
     values = np.random.default_rng(seeds).normal(size=seeds)
