@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, touch, write_score
 from made_reports import make_report
+from real_project import real_project
 
 from pipeline.analysis.cells.cell import CellContext, PrintedTable
 from pipeline.analysis.cells.scores import DomainGapCell, GainCell, ScoreCell
@@ -67,6 +68,24 @@ def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
     assert low <= gain <= high and rows["DL4MT"]["gain_ours"] == ""
     shown = project.table("multichannel", "table1").cells["gain"].shown
     assert shown({"printed": "", "ours": "-1.16", "low": "-2.30", "high": "-0.01"})["95 %"] == "-2.30 to -0.01"
+
+
+def test_interval_of_a_gain_covers_seeds_as_its_note_says(tmp_path):
+    """Seeds that differ by 5 BLEU leave the interval over sentences as it is."""
+    widths = []
+    for number, apart in enumerate((0.0, 0.05)):
+        project = real_project({"work": str(tmp_path / str(number)), "scale": "demo", "seeds": 3})
+        for system in ("RNN", "DL4MT"):
+            for run in project.runs_of(PAPER, system, DATA):
+                for split in SPLITS:
+                    rows = bleu_statistics(0.5 + apart * run.seed, seed=SPLITS.index(split))
+                    for metric in ("bleu_paper", "bleu_closest"):
+                        write_score(project, run, metric, "beam10", split, rows)
+        row = rows_by_model(project)["RNN"]
+        widths.append(float(row["gain_high"] or 0) - float(row["gain_low"] or 0))
+    assert widths[1] > widths[0] + 5
+    note = project.table(PAPER, "table1").cells["gain"].note([], "")
+    assert note.endswith("95 %: over the sentences and, if both rows have several, over the seeds.")
 
 
 def test_both_sides_of_a_gain_have_their_own_decoding():

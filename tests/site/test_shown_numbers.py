@@ -86,6 +86,14 @@ def test_setting_that_a_model_lacks_stands_as_printed(project):
     }
 
 
+def test_gain_on_a_page_has_the_sign_and_digits_of_its_interval(site):
+    project, _ = site
+    filled = fill(project, "weighted", "readings")
+    filled.cells["gain"][0] |= {"printed": "-0.60", "ours": "+1.00", "low": "-0.50", "high": "+2.50"}
+    cell = shown_table(SiteData(project, False), "weighted", "readings", filled).rows[0].cells["gain"]
+    assert (cell.printed, cell.ours, cell.interval) == ("−0.60", "+1.00", "−0.50 to +2.50")
+
+
 def test_claim_of_another_scale_is_not_called_not_run(site):
     project, folder = site
     groups = []

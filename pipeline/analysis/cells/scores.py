@@ -162,7 +162,8 @@ class GainCell(Cell):
         return {"printed": values["printed"], "ours": values["ours"], "95 %": interval}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
-        return f"{self.cell} less that of {self.over}, paired by sentence{remark}."
+        covered = "95 %: over the sentences and, if both rows have several, over the seeds"
+        return f"{self.cell} less that of {self.over}, paired by sentence{remark}. {covered}."
 
 
 class DomainGapCell(MeasuredCell):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.analysis.cells.cell import short, shown_interval
-from pipeline.analysis.cells.scores import ScoreCell
+from pipeline.analysis.cells.scores import GainCell, ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptTable
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.json_csv import from_text
@@ -276,7 +276,7 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int) -> Sh
     """Return cell `name` of row `index` in the words and marks of its page."""
     cell, values = filled.entry.cells[name], filled.cells[name][index]
     runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
-    standing, as_shown = filled.verdict(name, index), str if is_score else short
+    standing, as_shown = filled.verdict(name, index), str if isinstance(cell, ScoreCell | GainCell) else short
     if standing == NOT_RUN:
         standing = site.why_missing(runs)
     one_seed = is_score and bool(values["ours"]) and len(runs) == 1
