@@ -10,7 +10,8 @@ from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.training_curves import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project, ProjectOptions
-from pipeline.report.labels import Labels
+from pipeline.papers.reports import claim_artifacts
+from pipeline.report.labels import Labels, seeds_in_words
 from pipeline.report.markup import grid, literal, paragraphs, prose, shortened, write_report
 
 log = logging.getLogger(__name__)
@@ -80,12 +81,12 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
     data = f" on {', '.join(stand_ins)}" if stand_ins else ""
-    seeds = ", ".join(map(str, project.config.seed_list))
+    seeds = seeds_in_words(claim_artifacts(project, paper))
     rows = [row_of(result) for result in claims]
     return paragraphs(
         f"# {literal(record.title)}: claims at scale {scale}",
         f"{tally(claims)}.",
-        f"Trained{data}; seed {seeds}.",
+        *([f"Trained{data}; seed {seeds}."] if seeds else []),
         grid(
             ["claim", "group", "verdict", "p", "ours"],
             [[shortened(row[key], LONGEST) for key in COLUMNS] for row in rows],

@@ -9,6 +9,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import figure_artifacts
+from pipeline.report.labels import seeds_in_words
 from pipeline.report.markup import prose, write_report
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,6 @@ def caption(project: Project, paper: str, figure: str, facts: str) -> str:
     entry, record = project.figure(paper, figure), project.papers[paper]
     used = project.stand_in(entry.dataset)
     data = f"Data: {used}" + ("" if used == entry.dataset else f", which stands in for {entry.dataset}")
-    seeds = ", ".join(map(str, project.config.seed_list))
+    seeds = seeds_in_words(figure_artifacts(project, paper, figure))
     title = f"{record.title}, {figure}, at scale {project.config.scale}. {entry.caption.strip()}"
     return f"{prose(title)}\n\n{prose(f'{facts} {data}. Seeds: {seeds}.')}\n\n![{figure}]({figure}.svg)\n"

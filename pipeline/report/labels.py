@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from pipeline.analysis.cells.facts import SizeCell
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.view import PaperView, ScoredSplits, Term
-from pipeline.core.artifacts import RunId
+from pipeline.core.artifacts import Artifact, RunArtifact, RunId
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project
 
@@ -214,6 +214,17 @@ def names_of_systems(entry: TableEntry, rows: Sequence[Row]) -> dict[str, str]:
 def short_title(title: str) -> str:
     """Return the beginning of a paper's title, up to a colon, a comma or `for`."""
     return re.split(": |, | for ", title)[0]
+
+
+def seeds_in_words(artifacts: Iterable[Artifact]) -> str:
+    """Return the seeds of the runs behind some artifacts, as `1, 2, 3`, or `1, 2, 3 (of some systems 1)`."""
+    found: dict[str, dict[int, None]] = {}
+    for artifact in artifacts:
+        if isinstance(artifact, RunArtifact):
+            found.setdefault(artifact.run.folder.rpartition("/")[0], {})[artifact.run.seed] = None
+    lists = sorted(dict.fromkeys(map(tuple, found.values())), key=len, reverse=True)
+    most, *fewer = (", ".join(map(str, seeds)) for seeds in lists or [()])
+    return f"{most} (of some systems {' or '.join(fewer)})" if fewer else most
 
 
 def run_title(project: Project, run: RunId) -> str:

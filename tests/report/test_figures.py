@@ -11,6 +11,7 @@ from fabricated import append, folder_of, write_branches, write_training
 from made_records import data_loss, validation_line
 from made_reports import make_report, report_command
 from matplotlib import font_manager, get_data_path
+from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.analysis.figures.attention import shown_as
@@ -20,6 +21,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.provenance import ROOT
 from pipeline.core.records.outputs import AttentionMap
 from pipeline.papers.reports import figure_artifacts
+from pipeline.report.figure import caption
 
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
 
@@ -54,6 +56,16 @@ def test_other_scripts_are_drawn_if_a_font_is_installed(tmp_path, monkeypatch, c
     said = [record.getMessage().partition(";")[0] for record in caplog.records]
     boxes = f"{tmp_path}/word.svg: no installed font has {{}}, shown as boxes in the PNG"
     assert said == ([] if is_installed else [boxes.format(signs) for signs in ("ᴕ ᴤ", "ᴕ ᴤ", "ᴤ")])
+
+
+@pytest.mark.parametrize(
+    ("paper", "figure", "seeds"),
+    [("weighted", "figure2", "1, 2, 3"), ("weighted", "figure3", "1"), ("attention", "figure3", "1")],
+)
+def test_caption_names_the_seeds_that_are_drawn(tmp_path, paper, figure, seeds):
+    """Branch weights and attention are those of the first of three seeds."""
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": 3})
+    assert f" Seeds: {seeds}.\n" in caption(project, paper, figure, "")
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,8 @@ class BranchWeights(Figure):
     window: Count = Field(description="Entries of the progress log that the mean filter spans")
 
     def needs(self, view: PaperView) -> Iterator[Artifact]:
-        yield from view.trained([self.system], self.dataset)
+        """Yield the training of the first seed."""
+        yield next(view.trained([self.system], self.dataset))
 
     def draw(self, view: PaperView) -> Drawing:
         """Draw the weights of the first seed, smoothed by a mean filter."""

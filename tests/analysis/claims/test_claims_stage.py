@@ -4,10 +4,12 @@ import csv
 
 import pytest
 from made_claims import NOT_RUN, claims_of, order, put_perplexities, row_of
+from real_project import real_project
 
 from pipeline.__main__ import main
 from pipeline.core.errors import UserError
 from pipeline.papers.reports import claim_artifacts
+from pipeline.report import claims
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -56,3 +58,11 @@ def test_stage_writes_every_claim_as_not_run_without_runs(tmp_path):
     assert {row["verdict"] for row in rows} == {"not run", "tested"}
     text = out.with_suffix(".md").read_text(encoding="utf-8")
     assert all(f"## {row['claim']}" in text and row["statement"] in text for row in rows)
+
+
+def test_claims_name_the_seeds_that_a_scale_adds(tmp_path):
+    """The scale `paper` has three seeds of main systems, also if the configuration has one; anchors have no claim."""
+    project = real_project({"work": str(tmp_path), "scale": "paper", "seeds": 1})
+    assert "; seed 1, 2, 3 (of some systems 1).\n" in claims.render(project, "attention", [])
+    assert "; seed 1.\n" in claims.render(project, "coldfusion", [])
+    assert "Trained" not in claims.render(project, "anchors", [])
