@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 
 from pipeline.analysis.evidence import Sample, bootstrap_sample, degrees_of_freedom, seed_scores, training_sample
-from pipeline.analysis.run_folders import NotRun, RunFolders, require_one_basis
+from pipeline.analysis.run_folders import NotRun, RunFolders, basis, require_one_basis
 from pipeline.analysis.training_curves import System, below_floor
 from pipeline.analysis.view import NamedScore, PaperView, Scores, Term
 from pipeline.core.artifacts import RunId
@@ -115,8 +115,7 @@ class Measurements:
         """Return a term's metric over seeds, with resampled sentences and the noise of its family."""
         runs = self.view.runs(term.system, score.dataset)
         decodings = term.decodings or [score.decoding]
-        files = [[ScoreFile.read(path) for path in self.folders.score_paths(run, score, decodings)] for run in runs]
-        require_one_basis(files, score.metric, f"{self.view.paper}/{term.system}")
+        self.comparable_files(term.system, score, decodings)
         found, total = self.folders.sample(runs, decodings, score), metric_named(score.metric).total
         pool, noise = self.pools.pool(
             term.system,
@@ -127,6 +126,18 @@ class Measurements:
         )
         training = self.pools.training(term.system, score.dataset)
         return replace(found, system=training, pool=pool, noise=noise or found.noise)
+
+    def comparable_files(self, system: str, score: NamedScore, decodings: Sequence[str]) -> list[ScoreFile]:
+        """Return the score files of a system's first seed, after a check that its seeds were scored alike.
+
+        Raises:
+            NotRun: A score file is missing.
+            UserError: The seeds of the system were scored differently.
+        """
+        runs = self.view.runs(system, score.dataset)
+        files = [[ScoreFile.read(path) for path in self.folders.score_paths(run, score, decodings)] for run in runs]
+        require_one_basis(files, score.metric, f"{self.view.paper}/{system}")
+        return files[0]
 
     def training_sample(
         self,
@@ -180,7 +191,8 @@ class Measurements:
         """
         parts = [[statistics * chosen[:, None]] for statistics in rows]
         training = self.pools.training(system, score.dataset)
-        return bootstrap_sample(parts, metric_named(score.metric).total, score.dataset, training)
+        sample = bootstrap_sample(parts, metric_named(score.metric).total, score.dataset, training)
+        return replace(sample, basis=basis(self.comparable_files(system, score, [score.decoding]), score.metric))
 
     def source_lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
         """Return the lengths (N,) of the source sentences of some `splits`, concatenated in this order."""

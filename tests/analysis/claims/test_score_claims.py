@@ -424,6 +424,22 @@ def test_long_sentences_below_the_floor_decide_no_advantage(project_with, says):
     assert says == "both do worse" or row["evidence"].startswith("on more than 20 words, C: perplexity of 1")
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_long_sentences_scored_differently_are_not_compared(project_with, seeds):
+    """The last run of C was scored after its test set was prepared again."""
+    claim = claims_of(kind="long_sentences", score="bleu", system="C", baseline="A", longer_than=20)
+    project = project_with(claim, seeds=seeds)
+    put_corpus(project, dev_src=np.where(np.arange(SENTENCES) % 2, 21, 20))
+    put_bleu(project, A=0.5, C=0.5)
+    path = project.layout.path(Score(runs(project, "C")[-1], "scores", "final", "dev"))
+    ScoreFile.read(path).model_copy(update={"references": "another"}).write(path)
+    said = (
+        "can't compare scores on references" if seeds == 1 else "weighted/C: seeds were scored on different references"
+    )
+    with pytest.raises(UserError, match=said):
+        row_of(project)
+
+
 def test_claim_without_long_sentences_is_not_decided(project_with):
     project = long_sentences(project_with, np.full(SENTENCES, 8))
     for split in WHOLE["split"]:
@@ -450,6 +466,13 @@ def test_systems_scored_differently_are_not_compared(project_with, key, value, s
         value = {"bleu_paper": score.metrics["bleu_paper"].model_copy(update={"signature": value})}
     score.model_copy(update={key: value}).write(path)
     with pytest.raises(UserError, match=f"can't compare scores on {said}"):
+        row_of(project)
+
+
+def test_score_without_the_metric_of_a_claim_is_named(project_with):
+    project = project_with(order("gleu"))
+    put_bleu(project, A=0.5, C=0.5)
+    with pytest.raises(UserError, match=r"dev\.npz: no statistics for 'gleu'"):
         row_of(project)
 
 
