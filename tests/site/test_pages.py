@@ -35,6 +35,7 @@ from pipeline.core.records.outputs import ScoreFile
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.labels import METRICS, column_titles, output_name, report_title
+from pipeline.report.site import outputs
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, by_group, curves, differences, nice_axis
 from pipeline.report.site.compare import compare_page
@@ -500,6 +501,13 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
 def test_unwritable_folder_names_the_option_out(capsys):
     assert main(["site", "--root", str(ROOT), "--out", "/proc/site"]) == 1
     assert "/proc/site: No such file or directory; make it writable, or choose another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("lines", "named"), [(2, "training text"), (3, "first 2 lines of the training text")])
+def test_counted_part_of_a_long_training_text_is_named(tmp_path, monkeypatch, lines, named):
+    monkeypatch.setattr(outputs, "COUNTED", 2)
+    text = touch(tmp_path / "train.tok.de", "a a\n\n" + "b\n" * (lines - 2))
+    assert outputs.training_counts(text) == ({"a": 2}, named)
 
 
 def test_word_accuracy_counts_repeated_words():

@@ -118,7 +118,7 @@ def by_frequency(of: OutputSet) -> Iterator[LineChart]:
     training = of.folder / f"prepared/train.tok.{record.tgt}"
     if not training.exists():  # `free` removes it
         return
-    counts = training_counts(training)
+    counts, counted = training_counts(training)
     references = read_lines(of.folder / f"prepared/{of.split}.tok.{record.references(of.split)[0]}")
     rows: list[Row] = []
     for output in of.outputs:
@@ -126,16 +126,17 @@ def by_frequency(of: OutputSet) -> Iterator[LineChart]:
             found = {"group": bucket_name(bucket), "y": round(value, 1), "of": words, "order": bucket}
             rows.append(found | {"series": output.name})
     rows.sort(key=lambda row: row["order"])
-    yield by_group(rows, "F1 of words, %", "Words that are right, by frequency", "times in the training text")
+    yield by_group(rows, "F1 of words, %", "Words that are right, by frequency", f"times in the {counted}")
 
 
-def training_counts(path: Path) -> Counter[str]:
-    """Count the words of the training text."""
+def training_counts(path: Path) -> tuple[Counter[str], str]:
+    """Count the words of the training text, or of its first `COUNTED` lines, and name what was counted."""
     counts: Counter[str] = Counter()
     with open(path, encoding="utf-8") as lines:
         for line in islice(lines, COUNTED):
             counts.update(line.split())
-    return counts
+        part = f"first {COUNTED:,} lines of the " if next(lines, "") else ""
+    return counts, f"{part}training text"
 
 
 def word_accuracy(
