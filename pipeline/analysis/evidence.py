@@ -24,7 +24,7 @@ from itertools import groupby
 import numpy as np
 
 from pipeline.core.errors import UserError, count_of
-from pipeline.metrics.metric import Total, percentile_interval, resampled
+from pipeline.metrics.metric import SEED, Total, percentile_interval, resampled
 
 Scale = Total
 """Maps scores to the scale on which they are compared."""
@@ -157,16 +157,17 @@ def within_bounds(name: str, values: Sequence[float], at_least: float, at_most: 
 
 
 def bootstrap_sample(
-    statistics: Sequence[Sequence[np.ndarray]], total: Total, test_set: str, system: str = ""
+    statistics: Sequence[Sequence[np.ndarray]], total: Total, test_set: str, system: str = "", sets: int = 1
 ) -> Sample:
     """Score and resample the sentences of each seed.
 
     Args:
-        statistics: `statistics[seed][i]` of shape (N_i, F): F counts for each of N_i sentences. i is the index of a
-            decoding or of a test set; the scores of a seed are averaged over i.
+        statistics: `statistics[seed][i]` of shape (N_i, F): F counts for each of N_i sentences. i counts the test sets
+            of each decoding; the scores of a seed are averaged over i.
         total: Maps summed statistics to scores.
         test_set: Name of the test set.
         system: Name of the system.
+        sets: Number of test sets, which are resampled independently of each other.
 
     Returns:
         A sample with draws of shape (n, resamples), the same resamples for every seed. It has no pool yet.
@@ -176,7 +177,10 @@ def bootstrap_sample(
     """
     if len({tuple(map(len, seed)) for seed in statistics}) != 1:
         raise UserError("can't compare scores of different test sets: their numbers of sentences differ")
-    draws = [np.mean([resampled(sentences, total) for sentences in seed], axis=0) for seed in statistics]
+    draws = [
+        np.mean([resampled(sentences, total, seed=SEED + i % sets) for i, sentences in enumerate(of_seed)], axis=0)
+        for of_seed in statistics
+    ]
     return Sample(seed_scores(statistics, total), np.array(draws), test_set, system, rows=len(statistics[0][0]))
 
 

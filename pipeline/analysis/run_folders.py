@@ -266,7 +266,8 @@ class RunFolders:
         rows = [[self._rows(path, scored.metric) for path in several] for several in paths]
         files = [ScoreFile.read(path) for path in paths[0]]
         test_sets = ", ".join(dict.fromkeys(file.test_set for file in files))
-        found = bootstrap_sample(rows, metric_named(scored.metric).total, test_sets, system_of(runs[0]))
+        total, sets = metric_named(scored.metric).total, len(scored.splits)
+        found = bootstrap_sample(rows, total, test_sets, system_of(runs[0]), sets)
         return replace(found, basis=basis(files, scored.metric))
 
     def source_lengths(self, dataset: str, splits: Iterable[str]) -> np.ndarray:

@@ -121,35 +121,37 @@ class Interval:
     high: float | None = None
 
 
-def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES) -> np.ndarray:
+def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> np.ndarray:
     """Compute the metric on each bootstrap resample of the sentences (Koehn 2004).
 
-    The draws depend on N alone, so that systems scored on one test set are resampled in pairs.
+    The draws depend on N and the seed alone, so that systems scored on one test set are resampled in pairs.
 
     Args:
         statistics: Shape (N, F).
         total: Maps summed statistics to scores.
         resamples: Number of resamples.
+        seed: Seed of the draws.
 
     Returns:
         Scores, shape (resamples,).
     """
-    blocks = draw_counts(len(statistics), resamples)
+    blocks = draw_counts(len(statistics), resamples, seed)
     return total(np.concatenate([counts.astype(np.float64) @ statistics for counts in blocks]))
 
 
 @lru_cache(maxsize=8)
-def draw_counts(sentences: int, resamples: int) -> tuple[np.ndarray, ...]:
+def draw_counts(sentences: int, resamples: int, seed: int = SEED) -> tuple[np.ndarray, ...]:
     """Count how often each resample draws each sentence.
 
     Args:
         sentences: N.
         resamples: Number of resamples.
+        seed: Seed of the draws.
 
     Returns:
         Counts in blocks of shape (BLOCK, N); the last block may have fewer rows.
     """
-    generator, blocks = np.random.default_rng(SEED), []
+    generator, blocks = np.random.default_rng(seed), []
     for begin in range(0, resamples, BLOCK):
         rows = np.arange(min(BLOCK, resamples - begin))[:, None]
         drawn = generator.integers(sentences, size=(len(rows), sentences)) + rows * sentences

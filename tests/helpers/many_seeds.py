@@ -173,12 +173,12 @@ def remember_files(monkeypatch) -> None:
 def remember_resamples(monkeypatch) -> None:
     """Remember the resamples of a seed, which every deal needs again."""
     original = evidence.resampled
-    known: dict[bytes, np.ndarray] = {}
+    known: dict[tuple[bytes, int], np.ndarray] = {}
 
-    def resampled(statistics, total):
-        key = statistics.tobytes()
+    def resampled(statistics, total, seed):
+        key = statistics.tobytes(), seed
         if key not in known:
-            known[key] = original(statistics, total)
+            known[key] = original(statistics, total, seed=seed)
         return known[key]
 
     monkeypatch.setattr(evidence, "resampled", resampled)

@@ -110,6 +110,17 @@ def test_intervals_of_paired_differences_cover_the_truth():
     assert 0.9 * 200 <= covered <= 0.995 * 200
 
 
+@pytest.mark.parametrize(("sets", "share"), [(1, 1.0), (2, 0.5)])
+def test_two_test_sets_are_resampled_independently(sets, share):
+    """The mean of two sets has half the variance of one, also if their sentences have one order of difficulty.
+
+    Two decodings of one set are resampled in pairs, so that their mean varies as each.
+    """
+    rows = statistics(np.random.default_rng(7), 0.0)
+    one, two = (bootstrap_sample([[rows] * count], mean_of, "toy", sets=sets) for count in (1, 2))
+    assert two.draws.var() / one.draws.var() == pytest.approx(share, abs=0.1)
+
+
 def test_pairing_removes_what_sentences_have_in_common():
     generator = np.random.default_rng(0)
     hard = generator.normal(0, 10, (100, 1)) * (1, 0)

@@ -28,12 +28,14 @@ def scored(project, paper, table, cell):
     return found, pairs(found)
 
 
-def expected(one, other):
-    """Compare averages of scores; one and other are lists of statistics (N, F)."""
+def expected(one, other, seeds):
+    """Compare averages of scores; one and other are lists of statistics (N, F), resampled with `seeds`."""
     value = np.mean([bleu(rows.sum(axis=0)) for rows in one]) - np.mean([bleu(rows.sum(axis=0)) for rows in other])
-    draws = np.mean([resampled(rows, bleu) for rows in one], axis=0)
-    draws = draws - np.mean([resampled(rows, bleu) for rows in other], axis=0)
-    return [value, *np.percentile(draws, [2.5, 97.5])]
+    draws = [
+        np.mean([resampled(rows, bleu, seed=seed) for rows, seed in zip(side, seeds, strict=False)], axis=0)
+        for side in (one, other)
+    ]
+    return [value, *np.percentile(draws[0] - draws[1], [2.5, 97.5])]
 
 
 def test_row_of_several_decodings_is_compared_by_their_mean(project):
@@ -46,7 +48,7 @@ def test_row_of_several_decodings_is_compared_by_their_mean(project):
     found, tested = scored(project, "weighted", "table3", "bleu")
     (pair,) = tested.values()
     assert [pair[key] for key in ("difference", "low", "high")] == pytest.approx(
-        expected([learnt], [*drawn.values()]), abs=1e-4
+        expected([learnt], [*drawn.values()], [1] * 5), abs=1e-4
     )
     assert pair["difference"] == pytest.approx(float(found[0]["score"]) - float(found[1]["score"]), abs=0.011)
 
@@ -93,7 +95,7 @@ def test_mean_over_test_sets_is_compared_only_to_the_same_sets(project):
     found, tested = scored(project, "multichannel", "table1", "avg")
     assert [side["system"] for side in found] == ["multichannel/RNN", "multichannel/NTM"]
     assert [tested["0,1"][key] for key in ("difference", "low", "high")] == pytest.approx(
-        expected(made["RNN"], made["NTM"]), abs=1e-4
+        expected(made["RNN"], made["NTM"], range(1, 6)), abs=1e-4
     )
     path = project.layout.path(Score(run, "scores", "beam10", "test3"))
     ScoreFile.read(path).model_copy(update={"references": "another"}).write(path)
