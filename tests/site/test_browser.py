@@ -256,6 +256,16 @@ def test_rows_are_compared(opened):
     assert chosen == ["attention: N = 2 (final)", "weighted: Weighted Transformer, N = 2 (final)"]
 
 
+def test_difference_is_significant_by_its_p_value(opened):
+    """A sentence of many repeated words can move an interval to one side of zero, while p is 0.13."""
+    page = opened("compare-weighted.table2")
+    page.evaluate("Object.assign(window.comparison.pairs['0,1'], { low: 0.19, high: 7.98, p_value: 0.1339 })")
+    page.get_by_label("Second").select_option("0")
+    page.get_by_label("Second").select_option("1")
+    test = page.locator("#test").inner_text()
+    assert "p = 0.134 " in test and test.endswith("The difference is not significant.")
+
+
 def test_axes_of_a_chart_fit_the_chosen_rows(opened):
     page = opened("compare-weighted.table2")
     read = "(all) => all.map((one) => [one.getAttribute('cx'), one.getAttribute('cy'), one.textContent])"
