@@ -29,6 +29,7 @@ from made_site import make_results, sentences
 from real_project import real_project
 
 from pipeline.analysis.claims.verdicts import Verdict
+from pipeline.analysis.run_folders import NotRun
 from pipeline.core.artifacts import ExampleTable, Figure, RunId, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.core.records.outputs import ScoreFile
@@ -126,6 +127,18 @@ def test_paper_without_tables_here_names_a_scale_that_makes_it(project, scales, 
     assert card.scale == scale and ("scale=small" in card.command) == (scale == "small")
     assert card.command.startswith("snakemake ") and card.command.endswith(" -- weighted")
     assert (unknown_target(project, "weighted", {"weighted"}) is None) == (scale == "demo")
+
+
+@pytest.mark.parametrize(("precision", "said"), [(0.5, "The one measured difference is in"), (0.0, "Of 1 claim")])
+def test_difference_to_a_system_below_the_floor_is_no_answer(project, precision, said):
+    """A Transformer without a right word says nothing about the Weighted Transformer."""
+    for system, share in (("attention/C1", precision), ("C", 0.6)):
+        (run,) = project.runs_of("weighted", system, "wmt14-en-de")
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(share - 0.15 * (not share)))
+    site = SiteData(project, False)
+    results = project.claims["weighted"].evaluate(site.folders("weighted"), (NotRun, UserError))
+    card = make_card(site, "weighted", [one for one in results if one.name == "better-two-layers"], {})
+    assert card.answer.startswith(said) and (card.chart is None) == (not precision)
 
 
 def test_pages_do_not_need_freed_training_text(project, tmp_path):

@@ -145,7 +145,7 @@ def make_card(site: SiteData, paper: str, results: Sequence[ClaimResult], tables
 def main_differences(
     site: SiteData, paper: str, results: Sequence[ClaimResult], labels: Labels
 ) -> tuple[NamedScore | None, list[Difference]]:
-    """Return the score under which most order claims were measured, and their differences.
+    """Return the score under which most order claims between trained systems were measured, and their differences.
 
     Returns:
         The score, None if nothing was measured; the differences, primary ones first.
@@ -156,6 +156,7 @@ def main_differences(
     for result in results:
         if (
             result.found is None
+            or result.found.not_trained
             or not isinstance(result.claim, OrderClaim)
             or result.claim.margin
             or not result.found.evidence
