@@ -239,7 +239,7 @@ def contrast(
         known = degrees > 0 and (run_variance > 0 or systems[0].draws.shape[1] > 1)
         sentence_variance = float(np.sum([system.draws.mean(axis=0) for system in systems], axis=0).var())
         counted = sum(map(seed_part, systems)) if known else 0.0  # by the run-to-run variance
-        variance = run_variance + max(0.0, sentence_variance - counted)
+        variance = run_variance + float(np.maximum(0.0, sentence_variance - counted))  # `max` would hide NaN
     if not np.isfinite(variance) or not (known or sentence_variance):
         return Evidence(name, value, None, noise=UNKNOWN)
     # Welch and Satterthwaite, if only the run-to-run variance has finite degrees of freedom.

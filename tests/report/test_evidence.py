@@ -176,3 +176,15 @@ def test_a_factor_between_quotients_is_that_of_their_logarithms():
     assert smaller_factor(one, two, again, three).value == pytest.approx(np.log(1.5))
     assert smaller_factor(three, nine, one, three).value == pytest.approx(0, abs=1e-9)
     assert smaller_factor(one, nine, again, three).value == pytest.approx(-np.log(3))
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_factor_is_not_certain_if_a_resample_scores_zero(seeds):
+    """One utterance of forty has an error: a third of the resamples lack it, and zero has no logarithm."""
+    systems = []
+    for name, wrong in (("a", 1), ("b", 2), ("c", 3), ("d", 12)):
+        rows = [np.stack([2.0 * (np.arange(40) < wrong + seed), np.full(40, 10.0)], axis=1) for seed in range(seeds)]
+        systems.append(bootstrap_sample([[one] for one in rows], mean_of, "toy", name))
+    found = smaller_factor(*systems)
+    assert (found.error, found.p_value, found.noise) == (None, None, "unknown and not counted")
+    assert found.value > 0
