@@ -111,11 +111,12 @@ EXPLANATION = f"""\
 A claim is turned into quantities that are positive if it is true, each with a 95 % interval. Their variance has two
 sources: runs with other seeds, pooled over systems of a family, and sentences, resampled in pairs. p is two-sided. It
 is adjusted by Holm over the paper's primary claims, and by Benjamini and Hochberg over the others; {LEVEL:.0%}
-decides. With fewer than {ENOUGH_SEEDS} trainings of a system a decision is provisional and counts as undecided.
-Detectable: the smallest quantity that is significant at 5 % with a power of 80 %, before the adjustment. Not trained:
-a system is below a floor (workflow/floors.yaml). Not trained far enough: a dev loss still fell by {PLATEAU:.1%} or
-more over the last fifth of the steps. This concerns the system that the claim calls worse, or one that would be
-contradicted. If the run-to-run variance is unknown, p comes from sentences alone. Identities are proved by tests."""
+decides. With fewer than {ENOUGH_SEEDS} trainings of a system a decision is provisional and counts as undecided; if the
+claim is not primary, it is adjusted apart. Detectable: the smallest quantity that is significant at 5 % with a power
+of 80 %, before the adjustment. Not trained: a system is below a floor (workflow/floors.yaml). Not trained far enough: a
+dev loss still fell by {PLATEAU:.1%} or more over the last fifth of the steps. This concerns the system that the claim
+calls worse, or one that would be contradicted. If the run-to-run variance is unknown, p comes from sentences alone.
+Identities are proved by tests."""
 LONGEST = 70
 
 

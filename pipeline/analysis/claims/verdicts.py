@@ -4,7 +4,8 @@
   falsely by 5 %.
 - Among its other claims, and among those about times of layers, Benjamini and Hochberg (1995) bound the expected share
   of false decisions by 5 %.
-- A verdict is provisional as long as a system has fewer than three trainings.
+- A verdict is provisional as long as a system has fewer than three trainings. Such claims are no decisions. So the
+  false discovery rate is bounded without them; else each of them that is significant would loosen it for the others.
 """
 
 from collections import Counter
@@ -75,11 +76,15 @@ def evaluate_claims(
         for name, claim in claims.items()
         for suffix, link in claim.links().items()
     ]
-    for group, adjust in ADJUSTMENTS.items():
-        family = [i for i, result in enumerate(results) if result.group == group and result.p_value is not None]
-        p_values = adjust([results[i].p_value or 0.0 for i in family])
+    families: dict[tuple[Group, bool], list[int]] = {}
+    tested = [i for i, result in enumerate(results) if result.p_value is not None]
+    provisional = {i: fewest_seeds(results[i].claim, measured) < ENOUGH_SEEDS for i in tested}
+    for i in tested:
+        families.setdefault((results[i].group, provisional[i] and results[i].group != "primary"), []).append(i)
+    for (group, _), family in families.items():
+        p_values = ADJUSTMENTS[group]([results[i].p_value or 0.0 for i in family])
         for i, p_value in zip(family, p_values, strict=True):
-            results[i] = with_verdict(replace(results[i], p_value=p_value), measured)
+            results[i] = with_verdict(replace(results[i], p_value=p_value), provisional[i])
     return results
 
 
@@ -116,13 +121,13 @@ def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements
     return ClaimResult(name, claim, group, Verdict.NOT_DISTINGUISHABLE, caveat, found, found.p_value)
 
 
-def with_verdict(result: ClaimResult, measured: Measurements) -> ClaimResult:
-    """Return a result with the verdict, if its adjusted p-value is significant at a level of 5 %."""
+def with_verdict(result: ClaimResult, provisional: bool) -> ClaimResult:
+    """Return a result with the verdict, `provisional` or not, if its adjusted p-value is significant at 5 %."""
     assert result.found is not None and result.p_value is not None, "it was evaluated"
     if result.p_value > LEVEL:
         return result
     upheld = result.found.favours_claim
-    if fewest_seeds(result.claim, measured) < ENOUGH_SEEDS:
+    if provisional:
         verdict = Verdict.PROVISIONALLY_UPHELD if upheld else Verdict.PROVISIONALLY_CONTRADICTED
     else:
         verdict = Verdict.UPHELD if upheld else Verdict.CONTRADICTED

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from pipeline.analysis.claims.claim import Claim, Findings
 from pipeline.analysis.claims.verdicts import LEVEL, Verdict, evaluate_claims
 from pipeline.analysis.evidence import Evidence
+from pipeline.core.artifacts import RunId, Trained
 
 WORDS = {"statement": "It is so.", "printed": "Table 9"}
 COUNTS = {"primary": 4, "other": 7, "timing": 5, "identity": 2}
@@ -26,6 +27,11 @@ class Known(Claim):
 
     def evaluate(self, measured):
         return Findings("", [Evidence("", float(norm.isf(self.p / 2)), 1.0)], "")
+
+
+class KnownOfOneSeed(Known):
+    def needs(self, view, scores):
+        yield Trained(RunId("paper", "system", "data", 1))
 
 
 class KnownTiming(Known):
@@ -93,3 +99,14 @@ def test_results_keep_order_and_identities_have_no_p_value(claims):
     assert all(result.name.startswith(result.group) for result in found)
     identities = [result for result in found if result.group == "identity"]
     assert {(result.verdict, result.p_value) for result in identities} == {(Verdict.TESTED, None)}
+
+
+def test_provisional_claims_loosen_no_decision():
+    """Beside twenty certain claims of one seed, p-values of 0.04 and 0.5 are adjusted as if they were alone."""
+    claims = {f"{group}-{p}": Known(**WORDS, p=p) for group in ("primary", "other") for p in (0.04, 0.5)}
+    claims |= {f"{group}-{n}": KnownOfOneSeed(**WORDS, p=1e-9) for group in ("primary", "other") for n in range(20)}
+    found = {result.name: result for result in evaluated(claims)}
+    assert [found[f"other-{p}"].p_value for p in (0.04, 0.5)] == pytest.approx([0.08, 0.5])
+    assert [found[f"primary-{p}"].p_value for p in (0.04, 0.5)] == pytest.approx([0.08, 0.5])
+    assert found["other-0.04"].verdict is Verdict.NOT_DISTINGUISHABLE
+    assert {found[f"other-{n}"].verdict for n in range(20)} == {Verdict.PROVISIONALLY_UPHELD}
