@@ -56,6 +56,9 @@ class LongSentencesClaim(ScoredPair):
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [concatenated(measured.statistics_by_split(system, score)) for system in systems]
         lengths, metric = measured.source_lengths(self.system, score, score.splits), metric_named(score.metric)
+        nothing = Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
+        if lengths.max() <= self.longer_than:
+            return nothing
         samples, long_samples = (
             [
                 measured.score_of_part(name, statistics, lengths > shortest, score)
@@ -64,7 +67,7 @@ class LongSentencesClaim(ScoredPair):
             for shortest in (0, self.longer_than)
         )
         if not any(sample.by_seed.any() for sample in long_samples):
-            return Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
+            return nothing
         evidence = [
             contrast(name, [(metric.sign * weight, sample) for weight, sample in terms], scale=metric.comparison_scale)
             for name, terms in self.quantities(samples, long_samples).items()

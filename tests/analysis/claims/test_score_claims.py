@@ -440,10 +440,12 @@ def test_long_sentences_scored_differently_are_not_compared(project_with, seeds)
         row_of(project)
 
 
-def test_claim_without_long_sentences_is_not_decided(project_with):
-    project = long_sentences(project_with, np.full(SENTENCES, 8))
+@pytest.mark.parametrize("metric", ["bleu_paper", "perplexity"])
+def test_claim_without_long_sentences_is_not_decided(project_with, metric):
+    project = long_sentences(project_with, np.full(SENTENCES, 8), metric)
     for split in WHOLE["split"]:
         put_bleu(project, split, A=0.5, C=0.5)
+        put_perplexities(project, split, A=1.0, C=1.0)
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (UNCLEAR, "no source of more than 20 words, or nothing right")
 
