@@ -162,10 +162,13 @@ def test_random_branch_weights_are_uniform_in_evaluation():
     assert block.eval().branch_weights()[1].tolist() == [0.25] * 4
 
 
-def test_top_k_keeps_the_largest_weights():
+def test_top_k_keeps_the_largest_weights_of_the_sum():
+    """Section 4.5 replaces the summation of equation 7, so kappa stays as it is."""
     block = BranchedOutput(weighted_config(top_k=2))
     block.alpha.data.copy_(torch.tensor([0.1, 0.4, 0.2, 0.3]))
-    assert block.branch_weights()[1].tolist() == pytest.approx([0, 0.4, 0, 0.3])
+    kappa, alpha = block.branch_weights()
+    assert alpha.tolist() == pytest.approx([0, 0.4, 0, 0.3])
+    assert kappa.equal(block.kappa)
 
 
 def test_monitors_name_the_weights_of_every_block():

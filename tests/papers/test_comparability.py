@@ -184,3 +184,11 @@ def test_gain_and_gap_are_comparable_only_if_both_ends_are(edited):
     gap, rate = (reasons(project, "coldfusion", "table3", cell, system="DF0") for cell in ("gap", "target_wer"))
     assert "scale paper changes training.max_steps" in gap
     assert "training.max_steps" not in rate
+
+
+def test_untied_softmax_makes_t2t_another_model():
+    """Its embeddings and softmax share a matrix in the toolkit, but not here; RNN is built as the counts require."""
+    project = real_project({"scale": "paper"})
+    assert project.full_section("multichannel", "T2T", "model").tie_embeddings == "none"
+    changed = {row: reasons(project, "multichannel", "table1", "nist03", system=row) for row in ("T2T", "RNN")}
+    assert {row: "changes the model" in why for row, why in changed.items()} == {"T2T": True, "RNN": False}
