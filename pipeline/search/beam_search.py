@@ -49,7 +49,7 @@ def beam_search(
     """Decode a batch by beam search with length normalisation.
 
     An output has at most `config.max_extra_length` symbols more than its source, and no more than the model has
-    positions for. The search of a sentence stops early when its first `n_best` hypotheses can no longer change.
+    positions for. The search of a sentence stops early as `Search.done` says.
 
     Args:
         model: In evaluation mode.
@@ -139,10 +139,11 @@ class Search:
             self.best_scores[sentence] = np.sort(scores)[:0:-1]
 
     def done(self, live_log_probs: np.ndarray) -> np.ndarray:
-        """Find the active sentences whose result can no longer change.
+        """Find the active sentences whose result can no longer change, or that have K finished hypotheses.
 
         Log-probabilities only fall and penalties only rise. At best, a live hypothesis keeps its log-probability and
-        gets the penalty of the longest allowed output.
+        gets the penalty of the longest allowed output. The number K does not end a search while a live hypothesis has
+        a better score than the best finished one. A longer search could still change its result.
 
         Args:
             live_log_probs: Best live log-probability of each active sentence, shape (B',).
