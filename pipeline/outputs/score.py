@@ -13,13 +13,14 @@ from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import OUTPUTS_FILE, SCORES_FILE
+from pipeline.core.provenance import code_digest
 from pipeline.core.schema import parse_json
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
 from pipeline.data.text.checks import check_pairs
 from pipeline.data.text.text_files import lines_of, read_lines
 from pipeline.data.trees.linearisation import TagLexicon, align_tags, rebuild
 from pipeline.data.trees.trees import Tree, parse_tree, words
-from pipeline.metrics import metric_names, write_score
+from pipeline.metrics import write_score
 from pipeline.metrics.brackets import Parses, precision, recall
 from pipeline.outputs.manifest import ManifestWriter, entries_of
 from pipeline.outputs.plan import PlannedScore, ScoringPlan
@@ -82,7 +83,7 @@ def score_outputs(
 
 
 def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
-    """Return the digest of a score's inputs: the output, the references, and the names of the metrics.
+    """Return the digest of a score's inputs: the output, the references, and the code of the metrics.
 
     The key of the output holds the digest of the encoded corpus, which may be missing when an output is scored. The
     report beside an output is left out, because it has the time that decoding took.
@@ -95,7 +96,7 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
         if decoded
         else None
     )
-    return sha256_json([planned.kind, planned.split, output, references, metric_names()])
+    return sha256_json([planned.kind, planned.split, output, references, code_digest("pipeline/metrics")])
 
 
 def make_score(run_folder: Path, planned: PlannedScore) -> list[Path]:

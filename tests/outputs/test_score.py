@@ -8,11 +8,14 @@ import yaml
 from made_records import decoded
 
 from pipeline.__main__ import main
+from pipeline.core import provenance
 from pipeline.core.digests import sha256_file
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
 from pipeline.data.dataset import GrammarDataset
 from pipeline.metrics import compare_scores, read_statistics
+from pipeline.outputs.plan import PlannedScore, ScoringPlan
+from pipeline.outputs.score import key_of
 from reprise.__main__ import main as reprise
 
 LINES = 40
@@ -82,6 +85,18 @@ def test_score_file_has_interval_and_signature_of_each_metric(corpus, tmp_path):
 def test_nist_set_is_also_scored_by_closest_reference(corpus, tmp_path):
     change_dataset(corpus, bleu="nist")
     assert "bleu_closest" in scored(corpus, tmp_path / "nist.json")["metrics"]
+
+
+def test_changed_code_of_a_metric_gives_a_score_another_key(tmp_path, monkeypatch):
+    planned = PlannedScore(kind="text", file="a", output="b", split="test", dataset="d", corpus="c")
+    code = tmp_path / "pipeline/metrics/bleu.py"
+    code.parent.mkdir(parents=True)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    keys = []
+    for text in ("old", "old", "new"):
+        code.write_text(text)
+        keys.append(key_of(tmp_path, ScoringPlan(name="final", scores=[planned]), planned))
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):
