@@ -128,7 +128,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     final = found.folder / WEIGHTS_FILE
     if config.tuned:
         chosen = TunedWeights.read(tuned_weights(found, name))
-        weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": []}
+        weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": [], "tuned_with": []}
         config = config.model_copy(update=weights)
     path = averaged_weights(found, name, config, bool(asked)) if config.reads_checkpoints else final
     other = project.decoding_language_model(found.id, name)

@@ -12,7 +12,8 @@ from made_records import decoded, score_file, trained_run
 
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
-from pipeline.core.records.outputs import AveragedWeights
+from pipeline.core.records.outputs import AveragedWeights, TunedWeights
+from pipeline.decoding.decode_split import parse_decoding
 from pipeline.papers.project import Project, load_project
 from reprise.cli.score import decode_and_score, find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
@@ -197,3 +198,15 @@ def test_score_file_without_a_usual_metric_lists_its_metrics(tmp_path):
     score_file({"odd": VALUE}, 10).write(tmp_path / "test.json")
     with pytest.raises(UserError, match="choose one with --metric: odd"):
         usual_metric(tmp_path / "test.json")
+
+
+def test_decoding_tuned_with_further_runs_can_be_scored(root, monkeypatch):
+    """The stage that `reprise score` runs reads the settings as JSON."""
+    monkeypatch.setattr("reprise.opening.averaged_weights", lambda *_: Path("averaged"))
+    folder = untrained_run(load_project(root, {"scale": "small"}), "anchors/joint-an4/an4-complete")
+    touch(folder / WEIGHTS_FILE)
+    point = {"lm_weight": 0.5, "word_bonus": 1.0, "cer": 9.0, "wer": 9.0}
+    TunedWeights(**point, sentences=9, grid=[]).write(touch(folder / "tuned/joint-lm-folds.json"))
+    config = decoding_of(find_run(str(folder), {}), "joint-lm-folds").config
+    assert (config.lm_weight, config.word_bonus) == (0.5, 1.0)
+    assert parse_decoding(config.model_dump_json()) == config
