@@ -15,6 +15,7 @@ from pipeline.core.layout import WEIGHTS_FILE, path_in_run
 from pipeline.core.records.outputs import AveragedWeights, TunedWeights
 from pipeline.core.schema import refuse_unread, require_known, unknown, validate
 from pipeline.core.yaml_file import parse_yaml
+from pipeline.models.settings import ModelSettings
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
 from pipeline.papers.reports import table_artifacts
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
 """Other names of settings, as in `--decoding beam=8,alpha=1.0`."""
+TUNING = {"lm_weights", "word_bonuses", "tuning_sentences", "tuned_with"}
+NEED_OTHER_WEIGHTS = {"average_last", "averaged", "language_model", *TUNING}
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     spec, project = found.spec, found.project
     asked, changes = split_decoding(text)
     require_known(name := asked or usual_decoding(found), found.decodings, "--decoding")
-    config = change_decoding(project.decoding(spec.paper, spec.system, name), changes)
+    config = change_decoding(project.decoding(spec.paper, spec.system, name), changes, spec.model)
     final = found.folder / WEIGHTS_FILE
     if config.tuned:
         chosen = TunedWeights.read(tuned_weights(found, name))
@@ -152,11 +155,17 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
     return name, dict(pairs)
 
 
-def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
-    """Return a decoding with `changes`: values as YAML, by key or short key.
+def change_decoding(config: DecodingConfig, changes: dict[str, str], model: ModelSettings) -> DecodingConfig:
+    """Return a decoding with `changes`.
+
+    Args:
+        config: The decoding.
+        changes: Values as YAML, by key or short key.
+        model: Settings of the model that is decoded.
 
     Raises:
-        UserError: A key is unknown, a value is invalid, or the change needs other weights.
+        UserError: A key is unknown, a value is invalid, or the change has no effect on the model or needs other
+            weights.
     """
     if not changes:
         return config
@@ -164,8 +173,10 @@ def change_decoding(config: DecodingConfig, changes: dict[str, str]) -> Decoding
     if fault := next((fault for key in changes if (fault := unknown(key, settings, "--decoding"))), None):
         raise UserError(fault)
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
-    if unfit := {"average_last", "averaged", "language_model", "lm_weights", "tuned_with"} & set(given):
+    if unfit := NEED_OTHER_WEIGHTS & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
+    if unread := [key for key in given if key in model.unread]:
+        raise UserError(f"--decoding: {unread[0]}: has no effect on architecture {model.architecture}; leave it out")
     changed = validate(DecodingConfig, config.model_dump() | given, "--decoding")
     refuse_unread(changed, "--decoding", given)
     if changed.zero_weight_fault and {"ngram_order", "lm_weight", "language_model_use"} & set(given):

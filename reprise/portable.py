@@ -182,7 +182,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     name, changes = split_decoding(decoding)
     if name:
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
-    config = change_decoding(record.decoding, changes)
+    config = change_decoding(record.decoding, changes, record.spec.model)
     if config.reads_language_model:
         raise UserError("--decoding: ngram_order: a packed model has no text to count n-grams in; remove this key")
     device = machine.prepare_device(threads)

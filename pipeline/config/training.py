@@ -158,7 +158,8 @@ class DecodingSettings(Closed):
     """Settings of a decoding, not yet checked against each other."""
 
     read_by: ClassVar[dict[str, dict[str, list[str]]]] = {
-        "length_normalisation": {"gnmt": ["length_penalty"], "length": ["length_penalty"], "none": []}
+        "length_normalisation": {"gnmt": ["length_penalty"], "length": ["length_penalty"], "none": []},
+        "branch_weights": {"learned": [], "random": ["branch_weights_seed"], "uniform": []},
     }
 
     beam_size: int = Field(default=4, ge=1, le=1000)

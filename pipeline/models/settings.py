@@ -19,6 +19,10 @@ Reads = Literal["parallel", "speech", "text"]
 """Sentence pairs; features and transcripts; or sentences without a source, for language models."""
 BACKWARD = 2
 """The backward pass of a matrix multiplication is two of the same size."""
+BRANCHES = ("branch_weights", "branch_weights_seed")
+"""Settings of a decoding that need branches."""
+LENGTHS = ("length_penalty", "length_normalisation", "max_extra_length")
+"""Settings of a decoding that only beam search reads."""
 
 
 class BatchShape(NamedTuple):
@@ -58,6 +62,8 @@ class ModelSettings(Closed):
     """True if the loss of the decoder, under one optimiser rule, trains all weights, as Cold Fusion needs."""
     samples: ClassVar[bool] = False
     """True if the decoder may read its own predictions in training."""
+    unread: ClassVar[tuple[str, ...]] = ("ctc_weight", "word_bonus", *BRANCHES)
+    """Settings of a decoding that have no effect on these models."""
 
     architecture: str
 

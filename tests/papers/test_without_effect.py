@@ -4,9 +4,11 @@ import pytest
 import yaml
 from real_project import real_project
 
-from pipeline.config import TrainingConfig
+from pipeline.config import DecodingConfig, TrainingConfig
 from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
+from pipeline.models.architectures import architectures
+from pipeline.models.settings import ModelSettings
 from reprise.opening import change_decoding
 
 ONLY_IF = "has an effect only if"
@@ -74,10 +76,47 @@ def test_old_run_with_ignored_settings_can_be_read(tmp_path):
     assert load_run(tmp_path / "run.yaml").training.train_share == 0.5
 
 
+def model_of(architecture: str) -> ModelSettings:
+    return architectures()[architecture].model_construct(architecture=architecture)
+
+
 def test_decoding_is_refused_for_changed_settings_only():
-    final = real_project().decoding("coldfusion", "attention-source", "final")
+    final, model = real_project().decoding("coldfusion", "attention-source", "final"), model_of("speech_attention")
     scaled = final.model_copy(update={"length_penalty": 1.0})
-    assert change_decoding(scaled, {}) == scaled
-    assert change_decoding(scaled, {"beam": "3"}).beam_size == 3
+    assert change_decoding(scaled, {}, model) == scaled
+    assert change_decoding(scaled, {"beam": "3"}, model).beam_size == 3
     with pytest.raises(UserError, match="--decoding: length_penalty: has an effect only if length_normalisation"):
-        change_decoding(scaled, {"alpha": "0.9"})
+        change_decoding(scaled, {"alpha": "0.9"}, model)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "unread", "read"),
+    [
+        ("ctc", ["alpha=0.9", "max_extra_length=9", "ctc_weight=0.9", "branch_weights=uniform"], "word_bonus=1"),
+        ("joint_recogniser", ["length_normalisation=length", "branch_weights_seed=2"], "ctc_weight=0.9"),
+        ("speech_attention", ["ctc_weight=0.9", "word_bonus=1"], "max_extra_length=9"),
+        ("transformer", ["ctc_weight=0.9", "branch_weights=random"], "alpha=0.9"),
+        ("weighted_transformer", ["ctc_weight=0.9"], "branch_weights=uniform"),
+    ],
+)
+def test_setting_that_an_architecture_does_not_read_is_refused(architecture, unread, read):
+    model = model_of(architecture)
+    key, value = read.split("=")
+    assert change_decoding(DecodingConfig(), {key: value}, model) != DecodingConfig()
+    for setting in unread:
+        key, value = setting.split("=")
+        with pytest.raises(UserError, match=f"has no effect on architecture {architecture}; leave it out"):
+            change_decoding(DecodingConfig(), {key: value}, model)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        ("branch_weights_seed", "2", f"{ONLY_IF} branch_weights is random, not learned"),
+        ("word_bonuses", "[1.0]", "needs other weights"),
+        ("tuning_sentences", "9", "needs other weights"),
+    ],
+)
+def test_setting_that_decodes_nothing_by_itself_is_refused(key, value, fault):
+    with pytest.raises(UserError, match=f"--decoding: {key}: {fault}"):
+        change_decoding(DecodingConfig(), {key: value}, model_of("weighted_transformer"))

@@ -1,11 +1,11 @@
 """Settings and FLOPs of the CTC recogniser."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline.core.schema import Width
-from pipeline.models.settings import BatchShape, SpeechSettings, gru_macs
+from pipeline.models.settings import BRANCHES, LENGTHS, BatchShape, SpeechSettings, gru_macs
 
 KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 """Width in frames and in features, stride in frames and in features, of the two convolutions."""
@@ -14,6 +14,7 @@ KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 class CTCConfig(SpeechSettings):
     """Cold Fusion, Table 3, first row: the shape of Deep Speech 2, trained with CTC."""
 
+    unread: ClassVar[tuple[str, ...]] = ("ctc_weight", *BRANCHES, *LENGTHS)
     architecture: Literal["ctc"] = Field(description="Convolutions, bidirectional GRUs, CTC (Amodei et al. 2015)")
     channels: Width = Field(default=32, description="Channels of both convolutions over time and frequency")
     num_layers: Width = Field(default=5, description="Bidirectional GRU layers")

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Number, Probability, Width
-from pipeline.models.settings import BatchShape, SpeechSettings, lstm_macs
+from pipeline.models.settings import BRANCHES, LENGTHS, BatchShape, SpeechSettings, lstm_macs
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
@@ -13,6 +13,7 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
     """Convolutions and BLSTMs under CTC and a Transformer decoder of `num_layers`."""
 
     fusable: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (*BRANCHES, *LENGTHS)
     architecture: Literal["joint_recogniser"] = Field(description="CTC and attention (Watanabe et al. 2017)")
     channels: Width = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
     subsampling: Literal[2, 4] = Field(

@@ -13,6 +13,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     """Settings of the Weighted Transformer (section 3)."""
 
     fusable: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = ("ctc_weight", "word_bonus")
     architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
     num_branches: Width | None = Field(default=None, description="M: branches; null = num_heads")
     ffn_mode: Literal["shared", "split"] = Field(
