@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.config import RunSpec, load_run, run_folder_above
-from pipeline.core.artifacts import Artifact, DecodingArtifact, RunId, Score
+from pipeline.core.artifacts import Artifact, Averaged, DecodingArtifact, RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.core.provenance import ROOT
@@ -49,10 +49,21 @@ class FoundRun:
         require_known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
         return records[self.spec.dataset]
 
-    @property
-    def score_command(self) -> str:
-        """Return the command that scores the run, for any split."""
-        return f"reprise score {shlex.quote(str(self.folder))}"
+    def measured_by(self, artifact: DecodingArtifact | Score) -> str:
+        """Return how to measure what no report reads: a command with its effect, or another choice."""
+        folder = shlex.quote(str(self.folder))
+        if not isinstance(artifact, Score):
+            return f"`reprise score {folder}` scores it"
+        run, split, decoding = self.id, artifact.split, artifact.decoding
+        if artifact.measure == "scores":
+            return f"`reprise score {folder} --split {split} --decoding {decoding}` prints it"
+        if artifact.measure != "perplexities":
+            return "choose another --metric"
+        is_averaged = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
+        weights = path_in_run(Averaged(run, decoding)) if is_averaged else WEIGHTS_FILE
+        dataset = shlex.quote(str(self.project.datasets[self.dataset.name]))
+        options = f"--weights {folder}/{weights} --dataset {dataset} --split {split}"
+        return f"`reprise perplexity {options} --out FILE.json` measures it; compare two such files"
 
     def missing(self, artifact: DecodingArtifact | Score) -> str:
         """Explain that an artifact of the run does not exist, and give the command that makes only this artifact.
@@ -66,7 +77,7 @@ class FoundRun:
         is_decoded = isinstance(artifact, Score) and outputs_exist(self.folder, artifact)
         state = "decoded, not scored" if is_decoded else "trained, not decoded"
         if current.resolve() != path.resolve():
-            return f"{path}: {state}; no current report reads it; `{self.score_command}` scores it"
+            return f"{path}: {state}; no current report reads it; {self.measured_by(artifact)}"
         if isinstance(artifact, Score) and artifact not in read_by_reports(self.project, self.project.papers):
             return f"{path}: {state}; no report reads it; {self.instead_of(artifact)}"
         what = "scores it" if is_decoded else "decodes and scores it" if isinstance(artifact, Score) else "makes it"
@@ -78,7 +89,7 @@ class FoundRun:
         scored = [other.split for other in others if (self.folder / path_in_run(other)).exists()]
         if scored:
             return f"`--split {scored[0]}` is scored"
-        return f"`{self.score_command} --split {artifact.split} --decoding {artifact.decoding}` prints it"
+        return self.measured_by(artifact)
 
 
 def outputs_exist(folder: Path, score: Score) -> bool:

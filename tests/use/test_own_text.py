@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -328,6 +329,21 @@ def test_commands_that_need_freed_text_name_the_cause(capsys, refused):
         assert "the text of `train` was removed to free disk space" in said_of_score
     finally:
         kept.rename(text)
+
+
+def test_perplexities_that_no_report_reads_are_compared_as_files(refused, tmp_path, capsys):
+    runs = [RUN, "mine/changed/cipher"]
+    files = [str(tmp_path / f"{place}.json") for place in range(2)]
+    for run, other, file in zip(runs, runs[::-1], files, strict=True):
+        message = refused("compare", run, other, "--metric", "perplexity", "--split", "dev", *SMOKE)
+        _, command, rest = message.split("`")
+        assert rest.startswith(" measures it; compare two such files")
+        assert reprise(shlex.split(command.replace("FILE.json", file))[1:]) == 0
+    assert said(capsys, "compare", *files).startswith("perplexity: ")
+    for run, file in zip(runs, files, strict=True):
+        last = api.curves(run, scale="smoke").dev.iloc[-1]
+        measured = json.loads(Path(file).read_text())["metrics"]["perplexity"]["value"]
+        assert measured == pytest.approx(np.exp(last), rel=1e-3)
 
 
 WRONG = {

@@ -205,7 +205,7 @@ def test_run_with_other_settings_is_reported_and_not_used(root, refused):
         assert "seed1-0123 abcd is trained: name this folder to use it" in said
     (old / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
     said = refused("compare", old, old, "--set", "scale=smoke")
-    assert f"trained, not decoded; no current report reads it; `reprise score '{old}'`" in said
+    assert f"trained, not decoded; no current report reads it; `reprise score '{old}' --split test" in said
 
 
 def test_faulty_dataset_blocks_only_the_reports_that_need_it(root, caplog, capsys):
