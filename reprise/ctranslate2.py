@@ -32,9 +32,10 @@ def export(model: Model, folder: Path, quantization: str | None = None) -> None:
         quantization: Type of the exported weights, e.g. int8; None means float32.
 
     Raises:
-        UserError: CTranslate2 isn't installed or can't express the model, or the folder exists.
+        UserError: CTranslate2 isn't installed or can't express the model or its decoding, or the folder exists.
     """
     network, (src, tgt) = plain_transformer(model), model.symbols
+    refuse_language_model(model.name, model.config)
     if folder.exists():
         raise UserError(f"{folder}: already exists; name a new folder")
     assert src is not None and isinstance(tgt, Subwords), "a Transformer reads and writes subwords"
@@ -226,14 +227,23 @@ def load_translator(model: Model, compute_type: str) -> Any:
             raise UserError(f"--ctranslate2 {compute_type}: {error}") from error
 
 
+def refuse_language_model(name: str, config: DecodingConfig) -> None:
+    """Check that a decoding, of the model `name`, uses no language model.
+
+    Raises:
+        UserError: It uses one.
+    """
+    if config.reads_language_model:
+        raise UserError(f"{name}: its decoding uses a language model, which CTranslate2 does not support")
+
+
 def length_exponent(name: str, config: DecodingConfig) -> float:
     """Return the exponent of CTranslate2's length penalty, length^alpha, that ranks hypotheses like a decoding.
 
     Raises:
         UserError: CTranslate2 can't search like this decoding.
     """
-    if config.reads_language_model:
-        raise UserError(f"{name}: its decoding uses a language model, which CTranslate2 does not support")
+    refuse_language_model(name, config)
     if config.length_normalisation == "gnmt" and config.length_penalty:
         raise UserError(
             f"{name}: its hypotheses are ranked by ((5 + length) / 6)^{config.length_penalty:g}, CTranslate2's by "

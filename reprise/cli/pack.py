@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError, count_of
 from reprise.find_runs import PACKED_FILE
-from reprise.opening import DecodingOptions, ModelOptions
+from reprise.opening import DecodingOptions, ModelOptions, split_decoding
 
 log = logging.getLogger(__name__)
 Run = Annotated[str, Argument(metavar="RUN")]
@@ -136,7 +136,8 @@ def export(
         reprise export attention/base/wmt14-en-de/1 base-ct2 --quantization int8
 
     `ctranslate2.Translator` opens the folder. Its `subwords.model`, of sentencepiece, turns tokenised text into pieces
-    (`encode(line, out_type=str)`) and back. Without a length penalty both rank hypotheses alike. With one, CTranslate2
+    (`encode(line, out_type=str)`) and back. The name in --decoding chooses the weights; the settings of the search are
+    those of `translate_batch`. Without a length penalty both rank hypotheses alike. With one, CTranslate2
     divides scores by length^alpha, and the papers by ((5 + length) / 6)^alpha.
 
     Args:
@@ -144,8 +145,16 @@ def export(
         out: Folder to write.
         quantization: Type of the weights; by default float32.
         options: How to decode, and the settings of the project.
+
+    Raises:
+        UserError: `--decoding` has settings, or CTranslate2 can't express the model or its decoding.
     """
     from reprise.ctranslate2 import export  # loads torch
+
+    if settings := split_decoding(options.decoding)[1]:
+        raise UserError(
+            f"--decoding: {next(iter(settings))}: is not exported; give it to CTranslate2's translate_batch"
+        )
 
     opened = options.open(model)
     export(opened, out, quantization)

@@ -156,7 +156,7 @@ def test_a_packed_model_of_which_a_byte_changed_is_refused(packed, tmp_path, ref
 def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     model = open_model(RUN, SEARCH, {"scale": "smoke"}, 1)
-    assert reprise(["export", RUN, str(tmp_path / "ct2"), "--decoding", SEARCH, *SMOKE]) == 0
+    assert reprise(["export", RUN, str(tmp_path / "ct2"), "--decoding", "final", *SMOKE]) == 0
     tokens = [model.preparation.tokens(line) for line in lines(Path("data/cipher/test.en"))]
     subwords = model.symbols[0].model
     translator = ctranslate2.Translator(str(tmp_path / "ct2"), compute_type="float32")
@@ -376,6 +376,7 @@ WRONG = {
     "packed as a small archive": (["pack", RUN, "model.tar.gz"], "model.tar.gz: an archive of a model is a .tar"),
     "no packed model": (["unpack", "data"], "so it is not a packed model"),
     "exported over something": (["export", RUN, "data"], "already exists"),
+    "exported with a search": (["export", RUN, "ct2", "--decoding", SEARCH], "beam: is not exported; give it to CTra"),
     "no such data": (["report", "ciper"], "did you mean 'cipher'?"),
     "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; run `snakemake "),
     "dataset there": (["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx"], "exists already"),

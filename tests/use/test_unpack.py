@@ -15,7 +15,7 @@ from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from reprise.ctranslate2 import length_exponent, plain_transformer
+from reprise.ctranslate2 import export, length_exponent, plain_transformer
 from reprise.opening import NamedDecoding, open_model, split_decoding
 from reprise.portable import open_packed, pack_archive, scores_of, unpack, verify
 
@@ -195,6 +195,16 @@ def test_export_refuses_models_that_ctranslate2_does_not_have(config, why):
     model = SimpleNamespace(name="run", trained=SimpleNamespace(spec=spec, model=network))
     with pytest.raises(UserError, match=why):
         plain_transformer(model)
+
+
+def test_export_does_not_leave_out_a_language_model(tmp_path):
+    config = TransformerConfig(**PLAIN)
+    network, spec = build_model(config, (20, 20)), SimpleNamespace(model=config, fusion=None)
+    decoding = DecodingConfig(ngram_order=3, lm_weight=0.2)
+    trained = SimpleNamespace(spec=spec, model=network)
+    model = SimpleNamespace(name="run", trained=trained, symbols=(None, None), config=decoding)
+    with pytest.raises(UserError, match="decoding uses a language model"):
+        export(model, tmp_path / "ct2")
 
 
 @pytest.mark.parametrize(
