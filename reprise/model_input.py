@@ -83,12 +83,13 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         Features, shape (T, FEATURES) float16.
 
     Raises:
-        UserError: A sample is not finite or far out of range, the rate is invalid, or there is no whole window.
+        UserError: A sample is not finite or far out of range, shape or rate are invalid, or there is no whole window.
     """
     samples = np.asarray(samples)
     if rate > HIGHEST_RATE:
         raise UserError(f"{name}: has a rate of {rate:,} Hz, which no recording has; check whether the file is damaged")
-    if samples.ndim not in (1, 2) or not rate >= 1 or rate != int(rate):
+    is_transposed = samples.ndim == 2 and 0 < samples.shape[0] < samples.shape[1]  # as torchaudio loads them
+    if samples.ndim not in (1, 2) or is_transposed or not rate >= 1 or rate != int(rate):
         raise UserError(
             f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels) at whole Hz"
         )

@@ -127,12 +127,12 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     spec, project = found.spec, found.project
     asked, changes = split_decoding(text)
     require_known(name := asked or usual_decoding(found), found.decodings, "--decoding")
-    config = change_decoding(project.decoding(spec.paper, spec.system, name), changes, spec.model)
-    final = found.folder / WEIGHTS_FILE
+    config, final = project.decoding(spec.paper, spec.system, name), found.folder / WEIGHTS_FILE
     if config.tuned:
         chosen = TunedWeights.read(tuned_weights(found, name))
         weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": [], "tuned_with": []}
         config = config.model_copy(update=weights)
+    config = change_decoding(config, changes, spec.model)
     path = averaged_weights(found, name, config, bool(asked)) if config.reads_checkpoints else final
     other = project.decoding_language_model(found.id, name)
     return NamedDecoding(name, config, path, project.layout.run(other) if other else None)

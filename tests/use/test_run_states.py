@@ -210,3 +210,5 @@ def test_decoding_tuned_with_further_runs_can_be_scored(root, monkeypatch):
     config = decoding_of(find_run(str(folder), {}), "joint-lm-folds").config
     assert (config.lm_weight, config.word_bonus) == (0.5, 1.0)
     assert parse_decoding(config.model_dump_json()) == config
+    changed = decoding_of(find_run(str(folder), {}), "joint-lm-folds,lm_weight=0.9,beam=8").config
+    assert (changed.lm_weight, changed.word_bonus, changed.beam_size) == (0.9, 1.0, 8)

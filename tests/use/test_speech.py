@@ -116,6 +116,7 @@ def test_another_rate_keeps_what_both_can_hold(rate):
         ([float("nan")] * 16000, 16000, "far beyond ±1"),
         ([1e9] * 16000, 16000, "far beyond ±1"),
         ([[[0.0]]], 16000, r"give \(n,\)"),
+        ([[0.0] * 16000] * 2, 16000, r"samples of shape \(2, 16000\) at 16000 Hz; give \(n,\)"),
         ([0.0] * 16000, 0, "at 0 Hz"),
     ],
 )
