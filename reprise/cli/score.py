@@ -163,7 +163,7 @@ def compare(
         ours, theirs = map(Path, files)
         metric = metric or usual_metric(ours)
     else:
-        first, second = (find_run(name, parse_settings(settings)) for name in runs)
+        first, second = (find_run(name, parse_settings(settings), needs_weights=False) for name in runs)
         usual = [USUAL_METRICS[run.dataset.form] for run in (first, second)]
         if usual[0] != usual[1]:
             scored = f"{runs[0]} is scored by {usual[0]}, {runs[1]} by {usual[1]}"

@@ -3,6 +3,7 @@
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -15,6 +16,7 @@ from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.core.records.outputs import AveragedWeights, TunedWeights
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.papers.project import Project, load_project
+from reprise.__main__ import main
 from reprise.cli.score import decode_and_score, find_score, usual_metric
 from reprise.find_runs import FoundRun, find_run
 from reprise.opening import decoding_of
@@ -177,6 +179,18 @@ def test_final_weights_replace_an_average_without_checkpoints(folder, found, cap
     assert "the checkpoints that 'averaged' averages are missing" in caplog.text
     with pytest.raises(UserError, match="--decoding averaged: no checkpoint, or choose another"):
         decoding_of(found, "averaged")
+
+
+def test_scored_runs_are_compared_without_their_weights(root, monkeypatch):
+    """Folders from other machines come without weights."""
+    names = [NAME, "attention/big/wmt14-en-de/1"]
+    for folder in (untrained_run(load_project(root, SMOKE), name) for name in names):
+        trained_run(weights_digest="new").write(folder / DONE_FILE)
+        score_file({}, 10).model_copy(update={"training": "new"}).write(touch(folder / "scores/final/test.json"))
+    found = SimpleNamespace(difference=1.5, low=1, high=2, p_value=0.01)
+    monkeypatch.setattr("reprise.cli.score.compare_scores", compared := Mock(return_value=found))
+    assert main(["compare", *names, "--set", "scale=smoke"]) == 0
+    assert [path.name for path in compared.call_args.args[:2]] == ["test.json"] * 2
 
 
 def test_runs_of_two_tasks_are_not_compared(found, refused):
