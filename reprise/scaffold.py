@@ -116,7 +116,11 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
         for test_set, metrics in record.scores.items()
         for name, score in metrics.items()
     ]
+    src, tgt = record.preparation.src, record.preparation.tgt
     verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
+    languages, usage = f"{src} to {tgt}", f"reprise {verb} {shlex.quote(folder)} FILE"
+    if record.spec.model.reads == "text":  # a language model: no command reads it alone
+        languages, usage = tgt, f"reprise.open_run({folder!r}).trained.model  # in Python"
     redistribution = f"The data may {'' if record.redistributable else 'not '}be redistributed."
     scores = "\n".join(rows) or "| none | | | | |"
     template = root / SCAFFOLD / "model_card.md"
@@ -126,8 +130,8 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
         template,
         it=record,
         tags=tags,
-        folder=shlex.quote(folder),
-        verb=verb,
+        languages=languages,
+        usage=usage,
         scores=scores,
         redistribution=redistribution,
         **terms,
@@ -137,8 +141,10 @@ def model_card(root: Path, record: "PortableModel", folder: str) -> str:
 def hub_tags(record: "PortableModel") -> list[str]:
     """Return the YAML lines by which the Hugging Face Hub finds a model: task, languages and architecture."""
     tasks = {"speech": "automatic-speech-recognition", "sentences": "translation"}
-    task = tasks.get(record.preparation.form)
-    sides = {base_language(side) for side in (record.preparation.src, record.preparation.tgt)} - {"speech", "brackets"}
+    is_lm, preparation = record.spec.model.reads == "text", record.preparation
+    task = None if is_lm else tasks.get(preparation.form)
+    read = [preparation.tgt] if is_lm else [preparation.src, preparation.tgt]
+    sides = {base_language(side) for side in read} - {"speech", "brackets"}
     lines = [f"pipeline_tag: {task}"] if task else []
     lines += ["language:", *(f"- {yaml_text(language)}" for language in sorted(sides))] if sides else []
     return [*lines, "tags:", f"- {yaml_text(record.spec.model.architecture)}", f"- {yaml_text(record.spec.paper)}"]

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from packed_model import pack, write_sums
 
 from pipeline.core.records.outputs import MetricValue
+from pipeline.models.language_model.settings import LanguageModelConfig
 from reprise.__main__ import main
 from reprise.portable import PortableModel
 from reprise.scaffold import model_card
@@ -150,3 +151,15 @@ def test_card_begins_with_what_the_hub_searches_by(tmp_path, prepared, task, lan
     restricted = record.model_copy(update={"redistributable": False})
     card = model_card(ROOT, restricted, "my model")
     assert "data may not be redistributed" in card and re.search(r"    reprise \w+ 'my model' FILE\n", card)
+
+
+def test_card_of_a_language_model_names_no_command(packed):
+    """No command reads a language model alone, even one of the target side of sentence pairs."""
+    settings = LanguageModelConfig(architecture="language_model", num_layers=1, embedding_width=4, hidden_width=8)
+    record = PortableModel.read(packed / "model.json")
+    record = record.model_copy(update={"spec": record.spec.model_copy(update={"model": settings})})
+    _, header, text = model_card(ROOT, record, "my model").split("---\n", 2)
+    facts = yaml.safe_load(header)
+    assert "pipeline_tag" not in facts and facts["language"] == ["de"]
+    assert "language_model, de, of" in text and "    reprise.open_run('my model').trained.model" in text
+    assert "reprise translate" not in text
