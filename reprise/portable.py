@@ -285,7 +285,7 @@ def unpack(archive: Path, into: Path) -> Path:
         with whole_folder(folder) as new:
             for member, size, content in members(archive, lambda _: True):
                 path = new.parent / member
-                disk.require_space(new.parent, size, f"{member} of {archive}")
+                disk.require_space(into, size, str(member), ANOTHER_PLACE)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with open(path, "wb") as file:
                     shutil.copyfileobj(content, file)

@@ -1,5 +1,6 @@
 """Files of a user, which are never overwritten, and folders that are written atomically."""
 
+import errno
 import filecmp
 import os
 import re
@@ -15,6 +16,7 @@ from pipeline.core.errors import UserError, one_line
 from pipeline.core.files import register_output, write_errors
 
 ANOTHER_PLACE = "name another place"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LONGEST_NAME = 200
 """Bytes; file systems allow 255, of which unfinished downloads and notes need some."""
 
@@ -138,6 +140,11 @@ def filling(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
+    except UserError as error:  # its remedy for a full disk would be another `work:`
+        if not isinstance(full := error.__cause__, OSError) or full.errno not in FULL:
+            raise
+        with write_errors(path, ANOTHER_PLACE):
+            raise full from None
     except OSError:
         with write_errors(path, ANOTHER_PLACE):
             raise

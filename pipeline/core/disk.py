@@ -11,8 +11,14 @@ SPARE_BYTES = 64 << 20
 """Bytes left free for logs and other writers."""
 
 
-def require_space(folder: Path, needed: float, what: str) -> None:
+def require_space(folder: Path, needed: float, what: str, otherwise: str = "choose another `work:`") -> None:
     """Check that the disk of a `folder`, which need not exist yet, can hold `needed` bytes of `what`.
+
+    Args:
+        folder: Where it will be written.
+        needed: Bytes.
+        what: What will be written, for the message.
+        otherwise: What to do besides freeing space.
 
     Raises:
         UserError: The disk has too little space.
@@ -23,7 +29,7 @@ def require_space(folder: Path, needed: float, what: str) -> None:
         raise UserError(
             f"{folder}: {what} will need {format_bytes(needed)} and a reserve of {format_bytes(SPARE_BYTES)}, but "
             f"{format_bytes(free)} are free; free some space ({command_advice('free')} lists what finished tables no "
-            "longer need), or choose another `work:`"
+            f"longer need), or {otherwise}"
         )
 
 

@@ -32,6 +32,7 @@ from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
 from pipeline.report.markup import grid, write_report
 from reprise.find_runs import find_run
+from reprise.user_files import filling
 
 log = logging.getLogger(__name__)
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
@@ -320,10 +321,13 @@ def record(
     require_writable(into, "`--into`")
     for name in runs:
         found = find_run(name, parse_settings(settings), needs_weights=False)
-        log.info("%s", RunRecord.of(found.folder, found.spec).store(into))
+        recorded = RunRecord.of(found.folder, found.spec)
+        with filling(into):
+            log.info("%s", recorded.store(into))
     records = read_records(into)
     rows = table_rows(records, [*metric] or shown_metrics(into / "table.csv", records))
     tested = "\n".join(f"- {test_set}" for test_set in describe_test_sets(records))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
-    write_report(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
+    with filling(into):
+        write_report(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
     log.info("%s: %s of %s", into / "table.md", count_of(len(records), "run"), count_of(len(rows), "system"))

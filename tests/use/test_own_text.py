@@ -266,6 +266,7 @@ def test_unwritable_output_is_one_error_and_leaves_no_part_file(root, words, out
         said = refused(*words, out, *SMOKE)
     (line,) = (line for line in said.split("\n") if "error: " in line)
     assert line.startswith(("error: can't write ", f"error: {out}: ")) and f"{Path(out).parent}/" in line
+    assert "choose another `work:`" not in line
     assert not [path for path in root.glob("full/**/*") if path.is_file()] and not (root / out).is_file()
 
 
