@@ -171,12 +171,14 @@ class Model:
         """Return the tokenised outputs of tokenised lines; empty for one without symbols, as of a zero-width space.
 
         Raises:
-            UserError: A line has more than `LONGEST_SOURCE` subwords.
+            UserError: A line has more than `LONGEST_SOURCE` subwords, or more than the model has positions for.
         """
         assert self.symbols[0] is not None, "only speech has no source symbols, and `require` refused it"
         sentences = self.symbols[0].encode(tokens)
-        if long := [line for line, found in zip(tokens, sentences, strict=True) if len(found) > LONGEST_SOURCE]:
-            fault = f"{count_of(len(long), 'line has', 'lines have')} more than {LONGEST_SOURCE:,} subwords"
+        positions = self.trained.model.max_positions
+        longest = LONGEST_SOURCE if positions is None else min(LONGEST_SOURCE, positions - 1)  # EOS needs one, too
+        if long := [line for line, found in zip(tokens, sentences, strict=True) if len(found) > longest]:
+            fault = f"{count_of(len(long), 'line has', 'lines have')} more than {longest:,} subwords"
             raise UserError(f"{fault}; write a sentence per line, unlike {shown(long[0])}")
         read = [sentence for sentence in sentences if sentence]
         found = iter(self.decode(GivenText("the text", read)) if read else [])

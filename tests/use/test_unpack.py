@@ -138,9 +138,14 @@ def test_cell_of_a_data_frame_that_is_no_text_is_shown(tmp_path, cell):
         model.translate(["abcd", cell])
 
 
-def test_line_of_too_many_subwords_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("bound", ["limit", "positions"])
+def test_line_of_too_many_subwords_is_named(tmp_path, monkeypatch, bound):
     model, most = open_packed(pack(tmp_path), threads=1), "abcd efgh"
-    monkeypatch.setattr("reprise.model.LONGEST_SOURCE", len(model.symbols[0].model.encode(most)))
+    subwords = len(model.symbols[0].model.encode(most))
+    if bound == "limit":
+        monkeypatch.setattr("reprise.model.LONGEST_SOURCE", subwords)
+    else:
+        model.trained.model.max_positions = subwords + 1  # the end of the sentence needs one
     assert len(model.translate([most])) == 1
     with pytest.raises(UserError, match=r"^2 lines have more than \d subwords; .*, unlike 'abcd efgh a'$"):
         model.translate(["", f"{most} a", most, "a " * 50])
