@@ -62,8 +62,8 @@ def provenance() -> dict[str, str | int]:
     }
 
 
-def code_digest(folder: str = "pipeline") -> str:
-    """Return the SHA-256 of the names and contents of the Python files and tables of a package, named by its folder."""
-    package = ROOT / folder
+def code_digest(package: Path | None = None) -> str:
+    """Return the SHA-256 of the names and contents of the Python files and tables of a `package`; None is this one."""
+    package = package or ROOT / "pipeline"
     found = (path for path in package.rglob("*") if path.suffix in (".py", ".txt", ".csv"))
     return sha256_json({str(path.relative_to(package)): sha256_file(path) for path in found})

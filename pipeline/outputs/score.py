@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
+from pipeline.core import provenance
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file, sha256_json
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import OUTPUTS_FILE, SCORES_FILE
-from pipeline.core.provenance import code_digest
 from pipeline.core.schema import parse_json
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
 from pipeline.data.text.checks import check_pairs
@@ -96,7 +96,8 @@ def key_of(run_folder: Path, plan: ScoringPlan, planned: PlannedScore) -> str:
         if decoded
         else None
     )
-    return sha256_json([planned.kind, planned.split, output, references, code_digest("pipeline/metrics")])
+    metrics = provenance.code_digest(provenance.ROOT / "pipeline/metrics")
+    return sha256_json([planned.kind, planned.split, output, references, metrics])
 
 
 def make_score(run_folder: Path, planned: PlannedScore) -> list[Path]:

@@ -13,7 +13,7 @@ from pipeline.core.artifacts import Encoded, RunId
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
-from pipeline.core.provenance import ROOT
+from pipeline.core.provenance import ROOT, code_digest
 from pipeline.core.schema import Closed, refuse_unread, require_known, validate
 from pipeline.core.yaml_file import load_yaml
 from pipeline.models.language_model.settings import FusionConfig
@@ -221,13 +221,22 @@ def is_project(folder: Path) -> bool:
 def require_project(folder: Path, otherwise: str) -> None:
     """Check that a `folder` is the root of a project; the message has `otherwise` as a further remedy.
 
+    The environment of another clone runs that clone's code, which may name other runs than the code in the folder. An
+    image of this clone has the same code.
+
     Raises:
-        UserError: The folder has no project.
+        UserError: The folder has no project, or code that is not the running one.
     """
+    here = "here" if folder == Path() else f"in {folder}"
     if not is_project(folder):
         cd = f": run `cd {shlex.quote(str(ROOT))}` to work in the project of this program" if is_project(ROOT) else ""
-        here = "here" if folder == Path() else f"in {folder}"
         raise UserError(f"no project {here} (no config.yaml beside workflow/){cd}, or {otherwise}")
+    code = folder / "pipeline"
+    if code.is_dir() and not code.samefile(ROOT / "pipeline") and code_digest(code) != code_digest():
+        raise UserError(
+            f"this program has the code of {ROOT}, and the project {here} has its own; activate the environment of "
+            "this project, or write `python -m` before `reprise`"
+        )
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

@@ -1,10 +1,12 @@
 """Options of a site and resources of a job reach Slurm as written, and impossible ones are refused at once."""
 
+import getpass
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -45,6 +47,26 @@ def test_snakemake_reads_the_profile_in_any_order_of_files(folder, order, monkey
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(os, "listdir", lambda path: order(listed(path)))
     assert get_profile_dir(folder) == (Path(folder), Path(folder, "profile.yaml"))
+
+
+def test_slurm_profile_runs_the_code_of_its_own_clone(project):
+    """The environment of another clone has that clone's code installed."""
+    (project / "pipeline").unlink()
+    touch(project / "pipeline/__init__.py", "raise SystemExit('the code of this clone')")
+    command = (Path(sys.executable).with_name("snakemake"), "--profile", "slurm", "-n", "attention")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr.rstrip().endswith("the code of this clone")
+
+
+def test_user_without_a_name_gets_one_from_the_profile(monkeypatch):
+    """A container may run as any number; Snakemake asks `getpass` for the name."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)
+    monkeypatch.chdir(ROOT)
+    yte.process_yaml(Path("profiles/default/profile.yaml").read_text())
+    assert getpass.getuser() == str(2**31 - 5)
 
 
 def test_the_simplest_site_edits_one_line(tmp_path):

@@ -1,6 +1,8 @@
 """Wrong commands, folders and files of datasets end in one line with the fault and the remedy."""
 
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,7 +13,7 @@ import reprise
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.core.program import Parser
-from pipeline.papers.project import load_project
+from pipeline.papers.project import load_project, require_project
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.rules import RuleFunctions
 from reprise.__main__ import main
@@ -193,6 +195,19 @@ def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypa
     if words in WITH_ROOT:
         assert main([*words, "--root", str(tmp_path)]) == 1
         assert f"error: no project in {tmp_path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["status"], ["make", "all"], ["free", "--remove", "old-runs"]])
+def test_no_command_works_on_a_clone_with_code_of_its_own(tmp_path, monkeypatch, capsys, words):
+    """Other code may take all runs of the clone for old ones."""
+    for name in ("config.yaml", "workflow/papers/README.md", "pipeline/__init__.py"):
+        touch(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 1
+    assert f"error: this program has the code of {ROOT}, and the project here has its own" in capsys.readouterr().err
+    shutil.rmtree("pipeline")
+    shutil.copytree(ROOT / "pipeline", "pipeline")
+    require_project(Path(), "")
 
 
 def test_run_with_other_settings_is_reported_and_not_used(root, refused):
