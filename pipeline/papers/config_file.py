@@ -126,8 +126,8 @@ def require_work(config: Config, root: Path) -> None:
     """Check that the work folder can be created; relative folders start at the working directory.
 
     Raises:
-        UserError: It is an address, lies in one of the project's own folders, is too long, a file is in the way, or it
-            cannot be part of a rule's paths.
+        UserError: It is an address, lies in one of the project's own folders, is too long, or
+            cannot be part of a rule's paths. Or a file, or a link to nowhere, is in the way.
     """
     work = Path(config.work)
     if re.match(r"[A-Za-z][\w+.-]*://", config.work):
@@ -144,6 +144,11 @@ def require_work(config: Config, root: Path) -> None:
         )
     if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
         raise UserError(f"work: {in_its_way[-1]} is a file; name a folder, which need not exist yet (got {work})")
+    if links := [path for path in (work, *work.parents) if path.is_symlink() and not path.exists()]:
+        raise UserError(
+            f"work: {links[-1]} is a link to {os.readlink(links[-1])}, which is not there; create that folder, or "
+            "mount its disk"
+        )
     for own in OWN_FOLDERS:
         if work.resolve().is_relative_to((root / own).resolve()):
             raise UserError(f"work: {shown(str(work))}: is in the project's own folder {own}; choose another one")

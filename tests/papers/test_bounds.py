@@ -124,3 +124,13 @@ def test_unusable_work_folder_is_refused(work, fault, monkeypatch):
     with pytest.raises(UserError, match=fault) as raised:
         require_work(real_project({"work": work}).config, ROOT)
     assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("goal", ["gone/deep", "link"])
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_work_folder_behind_a_link_to_nowhere_is_refused(goal, below, tmp_path):
+    """A scratch disk may be cleared, or not be mounted on one node."""
+    (tmp_path / "link").symlink_to(tmp_path / goal)
+    fault = f"^work: {tmp_path}/link is a link to {tmp_path}/{goal}, which is not there; create that folder, or mount"
+    with pytest.raises(UserError, match=fault):
+        require_work(real_project({"work": f"{tmp_path}/link{below}"}).config, ROOT)
