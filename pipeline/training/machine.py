@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from pipeline.config import RunSpec
+from pipeline.core.cores import usable_cores
 from pipeline.core.disk import cache_folder
 from pipeline.core.errors import UserError
 from pipeline.core.gpus import named_gpus
@@ -105,7 +106,7 @@ def choose_threads(requested: int | None) -> int:
     default = os.environ.get("OMP_NUM_THREADS", "")
     if default.isdecimal() and 1 <= int(default) <= MOST_THREADS:
         return int(default)
-    return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, usable_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def prepare_device(threads: int | None) -> torch.device:

@@ -1,7 +1,6 @@
 """The command `continue`: train a run longer, from its last checkpoint, as another run beside it."""
 
 import logging
-import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import yaml
 
 from pipeline.config import RunSpec, run_folder_above
 from pipeline.core.command_line import Argument
+from pipeline.core.cores import usable_cores
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import atomic_write
 from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
@@ -134,7 +134,7 @@ def with_threads_of(run: Path, options: MachineOptions) -> MachineOptions:
     if options.threads is not None or cost is None:
         return options
     last = cost.starts[-1]
-    usable = not last.gpu_hours and last.threads <= len(os.sched_getaffinity(0))
+    usable = not last.gpu_hours and last.threads <= usable_cores()
     return replace(options, threads=last.threads if usable else None)
 
 
