@@ -194,7 +194,8 @@ def was_submitted(folder: Path) -> bool:
 def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
     """Return where a driver runs; empty if it has surely ended. `jobs` is None if Slurm does not answer."""
     if is_on_this_machine(driver):
-        return f"snakemake, process {driver.pid} of this machine" if is_snakemake_process(driver.pid) else ""
+        alive = is_snakemake_process(driver.pid, driver.user)
+        return f"snakemake, process {driver.pid} of this machine" if alive else ""
     named = f"job {driver.job}" if driver.job else f"process {driver.pid}"
     if driver.job is None or jobs is None:
         return f"snakemake, {named} on {driver.host}, if it still runs"

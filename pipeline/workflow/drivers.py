@@ -28,6 +28,7 @@ class Driver(Record):
 
     host: str
     pid: int
+    user: int | None = Field(default=None, description="Number of the user; None in records of earlier versions")
     job: str | None = Field(description="Slurm job that it is part of")
     restart: int = Field(default=0, description="How often Slurm had restarted that job")
     machine: str | None = Field(description="Boot id of its kernel, and its process namespace; None if unknown")
@@ -44,6 +45,7 @@ def register_driver(makes: Iterable[str]) -> None:
     own = Driver(
         host=socket.gethostname(),
         pid=os.getpid(),
+        user=os.getuid(),
         job=os.environ.get("SLURM_JOB_ID"),
         restart=restart_count(),
         machine=machine_id(),
@@ -135,7 +137,8 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
     """
     host, pid, job = driver.host, driver.pid, driver.job
     if is_on_this_machine(driver):
-        alive = pid != os.getpid() and is_snakemake_process(pid)  # with our own id it is an earlier process
+        # With our own id it is an earlier process.
+        alive = pid != os.getpid() and is_snakemake_process(pid, driver.user)
         if not alive:
             return None
         return f"snakemake runs on this machine as process {pid}; wait for it, or end it first ({stop_command(pid)})"
@@ -165,9 +168,27 @@ def stop_command(pid: int) -> str:
     return f"kill -- -{pid}" if own_group else f"kill {pid}, after which it waits for the jobs that run"
 
 
-def is_snakemake_process(pid: int) -> bool:
-    """Return whether a process of this machine is a running Snakemake; its id may have been reused."""
+def is_snakemake_process(pid: int, user: int | None = None) -> bool:
+    """Return whether a process of this machine is a running Snakemake; its id may have been reused.
+
+    Many login nodes hide the processes of other users in /proc. Any process with the id counts then.
+
+    Args:
+        pid: Id of the process.
+        user: Number of the user who started Snakemake; None if it was this one.
+    """
     try:
         return b"snakemake" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return False
+        return user not in (None, os.getuid()) and is_process_of_another_user(pid)
+
+
+def is_process_of_another_user(pid: int) -> bool:
+    """Return whether there is a process with this id that this user may send no signal."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except ProcessLookupError:
+        pass
+    return False

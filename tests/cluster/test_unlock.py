@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def note(pid: int, host: str | None = None, makes: tuple[str, ...] = ("x",), **known: str) -> None:
+def note(pid: int, host: str | None = None, makes: tuple[str, ...] = ("x",), **known: str | int) -> None:
     """Register a driver, by default of this machine."""
     facts = {"job": None, "machine": None, "began": 0.0, "makes": list(map(os.path.abspath, makes))}
     driver = Driver(host=host or socket.gethostname(), pid=pid, **(facts | known))
@@ -75,7 +75,7 @@ EARLIER_START = {"machine": "an-earlier-start pid:[4026531836]"}
 )
 def test_dead_driver_is_forgotten_and_replaced(pid_of, known, monkeypatch):
     if known:
-        monkeypatch.setattr(drivers, "is_snakemake_process", lambda pid: True)
+        monkeypatch.setattr(drivers, "is_snakemake_process", lambda *_: True)
     note(pid_of(), **known)
     unlock()
     assert not read_drivers()
@@ -98,6 +98,22 @@ def test_second_driver_of_a_file_is_refused_and_names_the_first(pid):
     with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; {remedy}") as raised:
         register_driver(["b", "c"])
     assert "\n" not in str(raised.value) and pids() == [pid]
+
+
+def refuse(error: type[OSError]) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("user", "answer", "is_refused"),
+    [(1, PermissionError, True), (1, ProcessLookupError, False), (0, PermissionError, False)],
+    ids=["hidden", "ended", "of this user"],
+)
+def test_driver_of_another_user_may_be_hidden_in_proc(user, answer, is_refused, monkeypatch):
+    monkeypatch.setattr(os, "kill", lambda *_: refuse(answer))
+    note(dead_pid(), user=os.getuid() + user)
+    with pytest.raises(UserError, match="already being built") if is_refused else contextlib.nullcontext():
+        register_driver(["x"])
 
 
 def test_drivers_of_different_files_are_registered_together(pid):
