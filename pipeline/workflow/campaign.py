@@ -197,7 +197,7 @@ def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
         alive = is_snakemake_process(driver.pid, driver.user)
         return f"snakemake, process {driver.pid} of this machine" if alive else ""
     named = f"job {driver.job}" if driver.job else f"process {driver.pid}"
-    if driver.job is None or jobs is None:
+    if driver.job is None or jobs is None or driver.user != os.getuid():
         return f"snakemake, {named} on {driver.host}, if it still runs"
     alive = any(job.job == driver.job and not job.is_over for job in jobs)
     return f"snakemake, {named} on {driver.host}" if alive else ""

@@ -28,7 +28,7 @@ class Driver(Record):
 
     host: str
     pid: int
-    user: int | None = Field(default=None, description="Number of the user; None in records of earlier versions")
+    user: int = Field(default_factory=os.getuid, description="Number of the user; earlier versions did not record it")
     job: str | None = Field(description="Slurm job that it is part of")
     restart: int = Field(default=0, description="How often Slurm had restarted that job")
     machine: str | None = Field(description="Boot id of its kernel, and its process namespace; None if unknown")
@@ -45,7 +45,6 @@ def register_driver(makes: Iterable[str]) -> None:
     own = Driver(
         host=socket.gethostname(),
         pid=os.getpid(),
-        user=os.getuid(),
         job=os.environ.get("SLURM_JOB_ID"),
         restart=restart_count(),
         machine=machine_id(),
@@ -148,6 +147,11 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
         return (
             f"snakemake was started as process {pid} on {host}; if it has ended, run `reprise unlock` there "
             "or, if that machine is gone or has another name now, `reprise unlock --force` here"
+        )
+    if driver.user != os.getuid():  # Slurm is asked for the jobs of this user, and may hide those of others
+        return (
+            f"job {job} of another user drives the workflow on {host}; wait for it, or if that user knows that it has "
+            "ended, run `reprise unlock --force`"
         )
     jobs = query_slurm()
     if jobs is None:

@@ -1,5 +1,6 @@
 """Runs that a process of this machine works on, or that a job in Slurm's queue works on or will."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from functools import cached_property
@@ -35,11 +36,14 @@ class LiveWork:
         """Yield the jobs on Slurm that train or decode a `run`, or may do so, in words."""
         for folder in job_folders(run):
             submitted = [e for e in read_events(folder) if isinstance(e, Submission) and e.launcher == "slurm"]
-            if submitted and self.queue is not None:
-                known = {name for event in submitted for name in (event.job, event.name)}
-                yield from (f"job {job.job} {job.in_words}" for job in self.queue if {job.job, job.name} & known)
-            elif submitted and not has_ended(folder, submitted[-1]):
-                yield f"Slurm does not say whether job {submitted[-1].job or submitted[-1].name} has ended"
+            if not submitted:
+                continue
+            known = {name for event in submitted for name in (event.job, event.name)}
+            yield from (f"job {job.job} {job.in_words}" for job in self.queue or () if {job.job, job.name} & known)
+            last, is_own = submitted[-1], submitted[-1].user == os.getuid()
+            if (self.queue is None or not is_own) and not has_ended(folder, last):
+                job = f"{last.job or last.name}{'' if is_own else f' of user {last.user}'}"
+                yield f"Slurm does not say whether job {job} has ended"
 
     @cached_property
     def runs(self) -> dict[Path, str]:

@@ -259,6 +259,15 @@ def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, fault):
     assert bool(read_drivers()) is bool(fault)
 
 
+def test_driver_job_of_another_user_is_assumed_alive(monkeypatch):
+    monkeypatch.setattr(drivers, "query_slurm", list)
+    note(1, host="elsewhere", job="12", user=os.getuid() + 1)
+    with pytest.raises(UserError, match=r"job 12 of another user .* `reprise unlock --force`"):
+        register_driver(["x"])
+    unlock(force=True)
+    register_driver(["x"])
+
+
 def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")

@@ -1,5 +1,6 @@
 """Files that a job in Slurm's queue needs or will write are neither freed nor repaired, and the job is named."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -41,8 +42,8 @@ def old(tmp_path) -> Path:
     return tmp_path / "work" / OLD
 
 
-def submit(folder: Path, job: str | None = "7") -> None:
-    record_event(folder, Submission(key="toy", launcher="slurm", job=job, name="toy-1", code="toy"))
+def submit(folder: Path, job: str | None = "7", **known: int) -> None:
+    record_event(folder, Submission(key="toy", launcher="slurm", job=job, name="toy-1", code="toy", **known))
 
 
 def offered(old: Path) -> set[str]:
@@ -94,6 +95,16 @@ def test_without_an_answer_a_recorded_failure_ends_its_own_job(old, squeue):
     assert offered(old) == {str(OLD)}
     submit(old, "8")
     assert offered(old) == set()
+
+
+def test_job_of_another_user_keeps_its_run_until_its_end(old, squeue):
+    """The queue is asked for jobs of this user only."""
+    squeue("8|RUNNING|None|n1|mine")
+    submit(old, user=os.getuid() + 1)
+    assert offered(old) == set()
+    assert LiveWork(old.parents[5]).reason(old) == SILENT.replace("7", f"7 of user {os.getuid() + 1}")
+    record_event(old, StartLine(event="stop", job="7", restart=0, node="n1", pid=1, outcome="done"))
+    assert offered(old) == {str(OLD)}
 
 
 def test_a_pending_decoding_keeps_its_run(old, squeue):

@@ -66,6 +66,7 @@ class Submission(TimedRecord):
     job: str | None = Field(description="None between the decision to submit and Slurm's answer")
     name: str
     code: str = Field(description="Digest of the package")
+    user: int = Field(default_factory=os.getuid, description="Number of the user; earlier versions did not record it")
 
 
 class RunClaim(TimedRecord):
