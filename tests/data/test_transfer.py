@@ -1,5 +1,6 @@
 """A download ends complete and verified, or with one line that says why; received bytes are not fetched again."""
 
+import errno
 import fcntl
 import hashlib
 import logging
@@ -7,6 +8,7 @@ import random
 import string
 import threading
 import time
+from unittest.mock import Mock
 
 import bad_server
 import pytest
@@ -150,6 +152,13 @@ def test_two_processes_fetch_a_file_once(server, target):
         part.rename(target)
     waiting.join()
     assert not server.asked and [item.name for item in target.parent.iterdir()] == ["a.bin"]
+
+
+def test_file_system_without_locks_is_named_as_the_cause(server, target, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOSYS, "Function not implemented")))
+    with pytest.raises(UserError, match=r"no file locks \(Function not implemented\); set `work:` to a folder on one"):
+        fetch_url(f"{server.url}/good", target, KNOWN)
+    assert not server.asked
 
 
 def test_full_disk_is_reported_before_the_download(server, target, monkeypatch):

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import IO
 
 import requests
-from filelock import lock_descriptor
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from pipeline.core.disk import format_bytes, require_space
 from pipeline.core.errors import UserError, without_secrets
-from pipeline.core.files import sync_folder, write_errors
+from pipeline.core.files import acquire_lock, sync_folder, write_errors
 from pipeline.data.fetch.web import ANSWER_S, SILENCE_S, Deadline, RefusedError, RequestError, open_response, read_block
 
 log = logging.getLogger(__name__)
@@ -62,7 +61,7 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
 
     Raises:
         DownloadError: This address does not yield the file.
-        UserError: The disk is full or not writable.
+        UserError: The disk is full, not writable, or without file locks.
     """
     part = part_of(target)
     with write_errors(target), locked_part_file(part) as file:
@@ -95,9 +94,9 @@ def locked_part_file(part: Path) -> Iterator[IO[bytes]]:
     part.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with open(part, "ab") as file:
-            if not lock_descriptor(file.fileno(), blocking=False):
+            if not acquire_lock(file.fileno(), blocking=False):
                 log.info("another process is fetching %s; waiting for it", part.name.removesuffix(".part"))
-                lock_descriptor(file.fileno())
+                acquire_lock(file.fileno())
             if not is_same(file, part):  # the previous process finished and renamed the file
                 continue
             try:
