@@ -209,6 +209,22 @@ def test_images_leave_out_what_git_leaves_out_but_its_history():
     assert set(listed.stdout.split()) <= {"results/README.md"}
 
 
+def test_apptainer_copies_what_docker_copies(tmp_path, monkeypatch):
+    """Run the section that copies, on names that are left out at the top alone."""
+    kept = (".git/HEAD", "Makefile", "my notes.txt", "pipeline/data/languages.py", "docs/work/page.md")
+    for name in (*kept, ".venv/ready", ".venv-oldest/ready", "work/demo/run", "data/own", ".snakemake/log"):
+        touch(tmp_path / "clone" / name)
+    shutil.copy(ROOT / ".dockerignore", tmp_path / "clone")
+    (tmp_path / "image").mkdir()
+    section = re.search(r"^%setup\n(.*?)\n\n%", (ROOT / "apptainer.def").read_text(), re.MULTILINE | re.DOTALL)[1]
+    monkeypatch.setenv("APPTAINER_ROOTFS", str(tmp_path / "image"))
+    subprocess.run(["sh", "-e", "-c", section], cwd=tmp_path / "clone", check=True)
+    copied = {
+        str(path.relative_to(tmp_path / "image/reprise")) for path in tmp_path.glob("image/**/*") if path.is_file()
+    }
+    assert copied == {*kept, ".dockerignore"}
+
+
 def resources(*options: str) -> Resources:
     args = PIPELINE.parse(["launch", "--run", "x", *options])
     return Resources(**{field.name: getattr(args, field.name) for field in fields(Resources)})
