@@ -102,6 +102,19 @@ def test_project_folder_name_that_is_not_utf8_is_refused(tmp_path):
         refuse_odd_folders(project)
 
 
+def test_environment_in_a_folder_with_an_odd_name_is_found(tmp_path):
+    """The environment is not active, and the folder's name has signs that both kinds of quotes leave special."""
+    odd = tmp_path / "it's $HOME"
+    odd.symlink_to(Path(sys.executable).parents[1])
+    root = tmp_path / "clone"
+    root.mkdir()
+    copy_project(root)
+    command = (odd / "bin/python", "-m", "snakemake", "--config", "scale=smoke", "--", "check_data")
+    environment = os.environ | {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 ALONE = ("unshare", "--map-root-user", "--net")
 """Prefix of a command that runs without a network."""
 CONNECT = "import socket; s = socket.create_server(('', 0)); socket.create_connection(s.getsockname())"
