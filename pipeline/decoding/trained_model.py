@@ -11,7 +11,7 @@ import torch
 from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
 from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
-from pipeline.core.records.corpus import AnyCorpus, read_corpus
+from pipeline.core.records.corpus import AnyCorpus, SpeechCorpus, read_corpus
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
@@ -180,8 +180,10 @@ def load_external_lm(
         if run_folder:
             run_model.check_vocabulary(trained.spec, run_folder, trained.corpus)
         spec = load_run(run_folder / RUN_FILE) if run_folder else trained.spec
-        texts = TokenStore(Path(spec.corpus) / "train.tgt")
-        used = Ngram(config.ngram_order, trained.corpus.vocab_sizes[1], (texts[index] for index in range(len(texts))))
+        texts, record = TokenStore(Path(spec.corpus) / "train.tgt"), read_corpus(Path(spec.corpus))
+        copies = record.speeds if isinstance(record, SpeechCorpus) else 1  # repeats would look like evidence
+        once = (texts[index] for index in range(0, len(texts), copies))
+        used = Ngram(config.ngram_order, trained.corpus.vocab_sizes[1], once)
     elif run_folder:
         used = run_model.load_language_model(run_folder, trained.spec)
     return used.to(trained.device) if used is not None else None

@@ -194,7 +194,7 @@ def test_only_training_utterances_are_kept_at_each_speed(tmp_path):
     record = compute_features(dataset, write_manifests(tmp_path, **utterances), tmp_path / "corpus", 1)
     frames = FrameStore(tmp_path / "corpus/encoded/train", 40).lengths().tolist()
     assert frames == [123, 98, 78]  # windows of 25 ms every 10 ms in 1.25, 1.0 and 0.8 s
-    assert [record.splits[split].pairs for split in ("train", "dev", "test")] == [3, 1, 1]
+    assert [record.splits[split].pairs for split in ("train", "dev", "test")] == [3, 1, 1] and record.speeds == 3
     assert record.splits["train"].seconds == pytest.approx(1.25 + 1 + 0.8)
 
 

@@ -20,7 +20,7 @@ from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.outputs import ScoreFile, TunedPoint, TunedWeights
 from pipeline.data.batches.corpus_batches import EvalBatches, evaluation_split, training_batches
 from pipeline.data.batches.speech_batches import SpeechSplit
-from pipeline.data.sequence_store import TokenStore
+from pipeline.data.sequence_store import TokenStore, write_tokens
 from pipeline.data.text.vocabulary import Alphabet
 from pipeline.decoding.trained_model import TrainedModel, load_external_lm
 from pipeline.decoding.tune import choose_weights, sample
@@ -286,6 +286,19 @@ def test_ngrams_come_from_the_corpus_of_the_named_language_model(tmp_path, corpu
         store = TokenStore(texts / "train.tgt")
         first = Counter(int(store[index][0]) for index in range(len(store)))
         assert {symbol: int(count) for symbol, count in enumerate(used.counts[(BOS,)]) if count} == first
+
+
+def test_ngrams_count_a_transcript_once_at_several_speeds(tmp_path, corpus):
+    run, record = write_run(tmp_path / "run", corpus, RECOGNISER), SpeechCorpus.read(corpus / "corpus.json")
+    trained, config = TrainedModel.load(run / "model.safetensors", threads=1), DecodingConfig(ngram_order=3)
+    expected, texts = load_external_lm(trained, config, None).counts, [*TokenStore(corpus / "train.tgt")]
+    with write_tokens(corpus / "train.tgt", len(Alphabet())) as tokens:
+        for text in texts:
+            tokens.append(np.tile(text, 4), [len(text)] * 4)
+    record.model_copy(update={"speeds": 4}).write(corpus / "corpus.json")
+    found = load_external_lm(trained, config, None).counts
+    assert found.keys() == expected.keys()
+    assert all(np.array_equal(found[context], expected[context]) for context in expected)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ class SpeechCorpus(EncodedCorpus):
     features: Count = Field(description="Features of a frame")
     statistics: Statistics
     speaker_cmvn: bool = Field(default=False, description="The statistics hold for the features of every speaker")
+    speeds: Count = Field(default=1, description="Copies in a row of each training utterance, one per speed")
     splits: dict[str, SpeechSizes]
 
 

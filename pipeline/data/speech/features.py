@@ -240,6 +240,7 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, SplitCounts], 
         vocab_digest=alphabet.digest,
         statistics=kept["train"].moments.statistics(),
         speaker_cmvn=dataset.speaker_cmvn,
+        speeds=len(dataset.speeds),
         digest=stores_digest(encoded_stores(encoded, "speech", kept)),
         splits={split: counts.size() for split, counts in kept.items()},
     )
