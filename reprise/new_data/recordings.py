@@ -164,16 +164,17 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
         with new_file(folder / f"{split}.tsv") as new:
             write_manifest(new, [utterance for key in keys for utterance in by_key[key]])
     rate, seconds = common_rate(utterances), sum(utterance.seconds for utterance in utterances)
+    lengths = [len(to_alphabet(utterance.text)[0]) for utterance in utterances]  # "Mr" is spelt out
     return {
         "disjoint": str(by_speaker).lower(),
         "sample_rate": rate,
         "high_hz": min(HIGHEST_HZ, int(rate / 2 * BELOW_HALF_THE_RATE)),
         "max_seconds": math.ceil(max(utterance.seconds for utterance in utterances)) + 1,
-        "max_characters": max(len(utterance.text) for utterance in utterances) + 1,
+        "max_characters": max(lengths) + 1,
         "size": flow(
             utterances=counts,
             seconds=round(seconds / len(utterances), 2),
-            characters=round(fmean(len(utterance.text) for utterance in utterances), 1),
+            characters=max(1.0, round(fmean(lengths), 1)),
             raw_bytes=round(seconds * rate * BYTES_A_SAMPLE),
         ),
     }

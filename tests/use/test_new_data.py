@@ -83,6 +83,17 @@ def test_new_dataset_from_recordings_reads_the_audio_in_place(root, speakers, ap
     assert main(["features", *stage]) == 0
 
 
+def test_new_dataset_keeps_its_longest_transcript_spelt_out(root):
+    """Mr and Mrs are written short in the table, and spelt out for training."""
+    record_calls(root, speakers=3, each=1)
+    (root / "calls.tsv").write_text((root / "calls.tsv").read_text().replace("call a", "Mr and Mrs Call"))
+    assert reprise(["new", "dataset", "calls", "--recordings", "calls.tsv", "--split", "0.4/0.3/0.3"]) == 0
+    stage = ["--dataset", "workflow/datasets/calls.yaml", "--corpus", "corpus", "--package", "calls=data/calls"]
+    assert main(["features", *stage]) == 0
+    spelt = [(root / f"corpus/prepared/{split}.en").read_text() for split in ("train", "dev", "test")]
+    assert sorted(spelt) == ["call a\n", "mister and missus call\n", "mister and missus call\n"]
+
+
 def test_recordings_of_several_rates_are_refused(root, refused):
     record_calls(root, 3, each=2)
     soundfile.write(root / "audio/0-1.wav", np.zeros(RATE), 2 * RATE)
