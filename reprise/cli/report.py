@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.core.artifacts import Encoded, Prepared
 from pipeline.core.errors import UserError, one_line
 from pipeline.core.json_csv import read_json
-from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.corpus import SpeechCorpus, read_corpus
 from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset, is_redistributable
 from pipeline.data.text.checks import comparison_key
@@ -18,6 +18,8 @@ from reprise.find_runs import find_project
 
 SHOWN = 80
 """Characters of an example."""
+UNITS = {"speech": ("frames", "characters"), "characters": ("", "characters")}
+"""Units of the source and target side by form of the data; other forms have symbols."""
 
 
 def print_report(dataset: str, *, settings: Settings = ()) -> None:
@@ -52,14 +54,17 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
         raise UserError(f"{dataset.name}: not prepared yet; run `{snakemake_command(project, encoded)}`")
     terms = "anyone may redistribute it" if is_redistributable(dataset) else "not to be redistributed"
     yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({terms})\nto cite: {dataset.citation}\n"
-    sizes, reports = read_corpus(encoded.parent).splits, read_json(prepared)["splits"]
+    record, reports = read_corpus(encoded.parent), read_json(prepared)["splits"]
+    copies = record.speeds if isinstance(record, SpeechCorpus) else 1
     for split in dataset.split_names:
-        found, size = reports[split], sizes[split].model_dump()
-        yield f"{split}: {found['read']:,} read, {found['kept']:,} kept"
-        for side in ("src", "tgt"):
+        found, size = reports[split], record.splits[split].model_dump()
+        speeds = f", each recording at {copies} speeds" if split == "train" and copies > 1 else ""
+        yield f"{split}: {found['read']:,} read, {found['kept']:,} kept{speeds}"
+        for side, unit in zip(("src", "tgt"), UNITS.get(dataset.form, ("symbols", "symbols")), strict=True):
             if tokens := size.get(f"{side}_tokens"):
-                unknown = f", {100 * size.get(f'{side}_unknown', 0) / tokens:.2f} % of them unknown"
-                yield f"  {side}: {tokens:,} symbols, {tokens / size['pairs']:.1f} a sentence{unknown}"
+                unknown = size.get(f"{side}_unknown")
+                share = "" if unknown is None else f", {100 * unknown / tokens:.2f} % of them unknown"
+                yield f"  {side}: {tokens:,} {unit}, {tokens / size['pairs']:.1f} a sentence{share}"
         if (ceiling := found.get("ceiling")) is not None:
             yield f"  a perfect translation has a sacreBLEU of {ceiling:.1f}; {found['changed']:,} references change"
         for reason, count in found["rejected"].items():

@@ -94,6 +94,19 @@ def test_new_dataset_keeps_its_longest_transcript_spelt_out(root):
     assert sorted(spelt) == ["call a\n", "mister and missus call\n", "mister and missus call\n"]
 
 
+def test_report_on_recordings_names_units_and_speeds(root, capsys):
+    record_calls(root, speakers=3, each=4)
+    assert reprise(["new", "dataset", "calls", "--recordings", "calls.tsv", "--split", "0.4/0.3/0.3"]) == 0
+    with open(root / "workflow/datasets/calls.yaml", "a") as dataset:
+        dataset.write("speeds: [0.5, 1.0]\n")
+    stage = ["--dataset", "workflow/datasets/calls.yaml", "--package", "calls=data/calls"]
+    assert main(["features", *stage, "--corpus", str(load_project(root).layout.corpus("calls"))]) == 0
+    assert reprise(["report", "calls"]) == 0
+    said = capsys.readouterr().out
+    assert "train: 8 read, 8 kept, each recording at 2 speeds\n  src: 584 frames, 73.0 a sentence\n" in said
+    assert "test: 4 read, 4 kept\n  src: 192 frames, 48.0 a sentence\n  tgt: 24 characters, 6.0 a sentence\n" in said
+
+
 def test_recordings_of_several_rates_are_refused(root, refused):
     record_calls(root, 3, each=2)
     soundfile.write(root / "audio/0-1.wav", np.zeros(RATE), 2 * RATE)
