@@ -4,9 +4,10 @@
 `none` keeps the text: sentencepiece learns subwords with their spaces, so nothing is lost.
 
 Moses runs by sacremoses without escaping (`&` stays `&`), without splitting dashes and without rewriting punctuation,
-so only white space is lost. Tokens are those of Moses' `tokenizer.perl` of 2016, as the papers used it. Since November
-2018 that program also splits the last stop of a line from a word that may be an abbreviation or ordinal number (`the
-U.S.`, German `Nr. 5.`). The detokeniser of Moses knows ASCII; `spacing` decides spaces around other marks.
+so only white space and ASCII control characters are lost. Tokens are those of Moses' `tokenizer.perl` of 2016, as the
+papers used it. Since November 2018 that program also splits the last stop of a line from a word that may be an
+abbreviation or ordinal number (`the U.S.`, German `Nr. 5.`). The detokeniser of Moses knows ASCII; `spacing` decides
+spaces around other marks.
 """
 
 from collections.abc import Sequence
