@@ -135,7 +135,7 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Return autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/loops.py)."""
+    """Return autocast in the run's precision; loops and recurrent layers then use TF32 on a GPU (kernels/loops.py)."""
     narrow = precision_on(device, spec.training.precision) == "bf16"
     torch.backends.cuda.matmul.allow_tf32 = narrow
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)

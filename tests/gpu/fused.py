@@ -42,14 +42,9 @@ class Recurrence(Function):
         return torch.empty_like(x), None, *(torch.empty_like(weight) for weight in weights)
 
 
-def narrowed(tensors):
-    if not torch.is_autocast_enabled("cuda"):
-        return tensors
-    return [tensor.to(torch.get_autocast_dtype("cuda")) for tensor in tensors]
-
-
 def gru(x, start, weights, *_):
-    x, *weights = narrowed([x, *weights])
+    assert not torch.is_autocast_enabled("cuda"), "autocast runs cuDNN's recurrent layers in float16"
+    assert {tensor.dtype for tensor in (x, start, *weights)} == {torch.float32}
     width = start.shape[-1]
     out = Recurrence.apply(x, width, *weights)
     return out, out[:, -1].unsqueeze(0).expand(start.shape[0], -1, -1)

@@ -11,6 +11,7 @@ from pipeline.models import kernels
 from pipeline.models.ctc.lattice import BLANK, ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.kernels.gru import gru_sequences
+from pipeline.models.kernels.loops import run_recurrent
 from pipeline.models.kernels.operators import conv2d_over_frames
 from pipeline.models.layers.positions import cached_indices, gather_positions, length_mask, reversal_indices
 from pipeline.models.layers.speech_encoder import normalise_and_mask
@@ -120,7 +121,7 @@ class BidirectionalGRU(nn.Module):
         if kernels.enabled_on_cpu(x):
             ahead, back = gru_sequences((self.ahead, self.back), inputs)
         else:
-            ahead, back = self.ahead(inputs[0])[0], self.back(inputs[1])[0]
+            ahead, back = run_recurrent(self.ahead, inputs[0])[0], run_recurrent(self.back, inputs[1])[0]
         return ahead + gather_positions(back, indices)
 
 

@@ -6,12 +6,18 @@ Dimensions: B sentences, T steps, S positions, D features, A hidden units of att
 gru.py.
 """
 
-from typing import NamedTuple
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from pipeline.models.kernels.operators import softmax, softmax_backward
+
+Result = TypeVar("Result")
+# cuDNN copies the weights of `run_gru` into one chunk of memory, which is cheap beside its loop over steps.
+warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
 
 
 def matmul_dtype(like: Tensor) -> torch.dtype:
@@ -27,6 +33,34 @@ def loop_dtype(like: Tensor) -> torch.dtype:
     multiplications run in TF32.
     """
     return like.dtype if like.is_cuda else matmul_dtype(like)
+
+
+def run_recurrent(layer: Callable[..., Result], *inputs: Tensor) -> Result:
+    """Return the result of torch's recurrent `layer` or cell for its `inputs` (…), in float32 on a GPU.
+
+    There autocast runs cuDNN's recurrent layers in float16, whatever its own dtype is. Gradients of a mean over
+    thousands of symbols are below its normal range. Matrix multiplications run in TF32, as in other loops.
+    """
+    if not inputs[0].is_cuda:
+        return layer(*inputs)
+    with torch.autocast("cuda", enabled=False):
+        return layer(*(x.float() for x in inputs))
+
+
+def run_gru(x: Tensor, weights: Sequence[Tensor], training: bool) -> Tensor:
+    """Return the states (B, T, H) of one GRU layer by torch's kernel; see `run_recurrent`.
+
+    Args:
+        x: Shape (B, T, D).
+        weights: Those of `torch.nn.GRU` for a layer: W (3H, D), U (3H, H) and the two biases (3H,).
+        training: Keep what a backward pass needs.
+    """
+
+    def layer(x: Tensor) -> Tensor:
+        start = x.new_zeros(1, len(x), weights[1].shape[1])
+        return torch.gru(x, start, [*weights], True, 1, 0.0, training, False, True)[0]
+
+    return run_recurrent(layer, x)
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

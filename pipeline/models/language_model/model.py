@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pipeline.models.kernels.loops import run_recurrent
 from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, Tree
@@ -36,7 +37,7 @@ class LanguageModel(Seq2Seq):
 
     def hidden_states(self, tgt_in: Tensor) -> Tensor:
         """Return states (B, T, H) that predict the symbol after each input of `tgt_in` (B, T), BOS first."""
-        return self.gru(self.embedding(tgt_in))[0]
+        return run_recurrent(self.gru, self.embedding(tgt_in))[0]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         features = F.dropout(self.hidden_states(batch.tgt_in), self.config.dropout, self.training)
@@ -62,7 +63,7 @@ class LanguageModel(Seq2Seq):
         """
         shape = prev_tokens.shape
         hidden = cache.flatten(0, 1).transpose(0, 1).contiguous()
-        states, hidden = self.gru(self.embedding(prev_tokens.reshape(-1, 1)), hidden)
+        states, hidden = run_recurrent(self.gru, self.embedding(prev_tokens.reshape(-1, 1)), hidden)
         return states.view(*shape, -1), hidden.transpose(0, 1).unflatten(0, shape)
 
     def logits(self, states: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pipeline.models.kernels.loops import run_recurrent
 from pipeline.models.layers import positions
 from pipeline.models.seq2seq import Modules
 from pipeline.models.settings import SpeechSettings
@@ -121,8 +122,8 @@ class BidirectionalLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Return states (B, S, 2H), forward direction first, of `x` (B, S, I) within the `lengths` (B,)."""
         indices = positions.reversal_indices(positions.length_mask(lengths, x.shape[1]))
-        ahead, _ = self.ahead(x)
-        back, _ = self.back(positions.gather_positions(x, indices))
+        ahead, _ = run_recurrent(self.ahead, x)
+        back, _ = run_recurrent(self.back, positions.gather_positions(x, indices))
         return torch.cat((ahead, positions.gather_positions(back, indices)), dim=-1)
 
 

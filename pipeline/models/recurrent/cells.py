@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from pipeline.models import kernels
 from pipeline.models.kernels.conditional_gru import conditional_gru
+from pipeline.models.kernels.loops import run_gru
 from pipeline.models.recurrent.settings import RecurrentConfig
 
 
@@ -46,9 +47,8 @@ class GRU(nn.Module):
         """Return the states (B, T, H) of inputs `x` (B, T, I), by torch's kernel if kernels are enabled."""
         if not kernels.enabled():
             return self.loop(x)
-        start = x.new_zeros(1, len(x), self.width)
         weights = [self.weight_input, self.weight_state, *self.biases()]
-        return torch.gru(x, start, weights, True, 1, 0.0, self.training, False, True)[0].to(x.dtype)
+        return run_gru(x, weights, self.training).to(x.dtype)
 
     def loop(self, x: Tensor) -> Tensor:
         """Run the unit step by step, as `forward`."""

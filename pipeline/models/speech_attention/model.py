@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models import kernels
+from pipeline.models.kernels.loops import run_recurrent
 from pipeline.models.kernels.recogniser_loop import recogniser_states
 from pipeline.models.layers.loss import masked_loss
 from pipeline.models.layers.regularisation import DecoderInputs
@@ -150,7 +151,7 @@ class AttentionRecogniser(TaskModel):
             Next state, shape (B, K, D).
         """
         inputs = torch.cat((self.embedding(prev_tokens), context), dim=-1)
-        return self.gru(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
+        return run_recurrent(self.gru, inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
 
     def logits(self, states: Tensor) -> Tensor:
         return self.output(states).float()
