@@ -212,15 +212,26 @@ def test_the_best_path_ends_with_the_utterance(monkeypatch):
     assert model.best_path(speech([12, 8, 9], [1, 1, 1])) == [[5, 5], [8, 8], [4, 5, 6, 7, 8, 9]]
 
 
-@pytest.mark.parametrize("place", ["between layers", "before the output"])
-def test_each_dropout_of_a_language_model_acts_in_training_alone(place):
-    model, batch = LanguageModel(lm_config(dropout=0.5), VOCAB), speech([9, 9], [8, 5])
-    assert model.gru.dropout == 0.5
-    if place == "before the output":
-        model.gru.dropout = 0.0
-    else:
-        model.config = lm_config(dropout=0.0)
-    plain = LanguageModel(lm_config(dropout=0.0), VOCAB)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_dropout_between_layers_has_the_masks_of_a_torch_gru(layers):
+    """Only torch's operator of dropout draws by the seed in a CUDA graph; cuDNN keeps random numbers of its own."""
+    config = lm_config(num_layers=layers, dropout=0.5)
+    model, tokens = LanguageModel(config, VOCAB), torch.randint(VOCAB, (4, 7))
+    assert model.gru.dropout == 0
+    sizes = config.embedding_width, config.hidden_width, layers
+    torchs = torch.nn.GRU(*sizes, batch_first=True, dropout=0.5 if layers > 1 else 0.0)
+    torchs.load_state_dict(model.gru.state_dict())
+    for training in (True, False):
+        model.train(training), torchs.train(training)
+        torch.manual_seed(3)
+        found = model.hidden_states(tokens)
+        torch.manual_seed(3)
+        assert torch.equal(found, torchs(model.embedding(tokens))[0])
+
+
+def test_dropout_before_the_output_acts_in_training_alone():
+    model, batch = LanguageModel(lm_config(num_layers=1, dropout=0.5), VOCAB), speech([9, 9], [8, 5])
+    plain = LanguageModel(lm_config(num_layers=1, dropout=0.0), VOCAB)
     plain.load_state_dict(model.state_dict())
     assert model.loss(batch, 0.0).nll != model.loss(batch, 0.0).nll
     assert model.eval().loss(batch, 0.0).nll == plain.loss(batch, 0.0).nll

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.kernels.loops import run_recurrent
+from pipeline.models.kernels.loops import run_gru, run_recurrent
 from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, Tree
@@ -29,15 +29,21 @@ class LanguageModel(Seq2Seq):
         super().__init__()
         self.config, self.state_width = config, config.hidden_width
         self.embedding = nn.Embedding(vocab, config.embedding_width)
-        between = config.dropout if config.num_layers > 1 else 0.0
-        self.gru = nn.GRU(
-            config.embedding_width, config.hidden_width, config.num_layers, batch_first=True, dropout=between
-        )
+        self.gru = nn.GRU(config.embedding_width, config.hidden_width, config.num_layers, batch_first=True)
         self.output = nn.Linear(config.hidden_width, vocab)
 
     def hidden_states(self, tgt_in: Tensor) -> Tensor:
-        """Return states (B, T, H) that predict the symbol after each input of `tgt_in` (B, T), BOS first."""
-        return run_recurrent(self.gru, self.embedding(tgt_in))[0]
+        """Return states (B, T, H) that predict the symbol after each input of `tgt_in` (B, T), BOS first.
+
+        Dropout between layers is not that of `nn.GRU`. On a GPU it is cuDNN's, which keeps random numbers in memory of
+        its own. A CUDA graph would read this memory after it is freed, and would not draw by the seed of its step.
+        """
+        x, dropout = self.embedding(tgt_in), self.config.dropout if self.training else 0.0
+        if not dropout:
+            return run_recurrent(self.gru, x)[0]
+        for number, weights in enumerate(self.gru.all_weights):
+            x = run_gru(F.dropout(x, dropout) if number else x, weights, training=True)
+        return x
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         features = F.dropout(self.hidden_states(batch.tgt_in), self.config.dropout, self.training)
