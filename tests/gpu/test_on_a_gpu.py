@@ -8,8 +8,11 @@ import subprocess
 import graph_checks
 import measure
 import pytest
+import torch
+import trainings
 
 from pipeline.core.provenance import ROOT
+from pipeline.training.step import StepRunner
 
 SCRIPT = ROOT / "bench/gpu/on_a_gpu.sh"
 KNOWN = {"bench/gpu/graph_checks.py": graph_checks.CASES, "bench/gpu/measure.py": measure.CASES}
@@ -42,6 +45,15 @@ def test_commands_choose_tests_that_exist(commands):
         parts = {*choice.split()} - {"and", "or", "not"}
         assert all(any(part in test for test in tests) for part in parts), words
         assert any(eval(choice, {part: part in test for part in parts}) for test in tests), words
+
+
+def test_no_measurement_reaches_the_end_of_its_training(commands, monkeypatch):
+    blocks = [int(words[words.index("--block") + 1]) for _, words in commands if "--block" in words]
+    monkeypatch.setattr(trainings, "WORDS", 50)
+    trainer = trainings.trainer_of(StepRunner, measure.TRAININGS["Weighted Transformer"], torch.device("cpu"))
+    steps = measure.WARM + measure.BLOCKS * max(blocks) + 1
+    assert steps < min(trainer.spec.training.max_steps, trainer.spec.training.validate_every)
+    assert not trainer.optimiser.schedule.frozen(steps), "most steps move the branch weights"
 
 
 def test_all_parts_end_within_nine_minutes(commands):

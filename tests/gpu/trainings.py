@@ -28,6 +28,8 @@ from pipeline.training.step import AsyncScalars, PreparedStep, StepRunner
 from pipeline.training.trainer import Trainer
 
 STEPS = 2
+NEVER = 1 << 20
+"""Step of the end, which no case reaches; before it, branch weights of a Weighted Transformer are not frozen."""
 
 
 @cache
@@ -102,7 +104,7 @@ def trainer_of(
         capturing: Class of the captured steps.
     """
     spec = spec_of(case.system)
-    every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
+    every = dict.fromkeys(("max_steps", "validate_every", "checkpoint_every"), NEVER)
     model = spec.model if case.dropout else spec.model.model_copy(update={"dropout": 0.0})
     spec = spec.model_copy(update={"model": model, "training": spec.training.model_copy(update=every)})
     vocab, batches = vocabulary(spec), batches_of(spec, case)
