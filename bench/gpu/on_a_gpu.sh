@@ -57,7 +57,7 @@ measure() { # limit in seconds, options of measure.py
 several() { # trainings at once; the middle of three long blocks, as they begin and end apart
   local number
   for ((number = 0; number < $1; number++)); do
-    part several.log 60 python3 bench/gpu/measure.py --csv "$OUT/several-$2.csv" --only-graphs --block 1500 \
+    part several.log 60 python3 bench/gpu/measure.py --csv "$OUT/several-$2.csv" --only-graphs --block 300 \
       --only "tiny Transformer" &
   done
   wait
