@@ -5,6 +5,7 @@ from pydantic import ValidationError
 from small_models import CONFIGS, VOCAB, pairs, weighted_config
 
 from pipeline.models.architectures import build_model
+from pipeline.models.kernels import relu_layers
 from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention
 from pipeline.models.weighted_transformer.model import BranchedOutput, WeightedTransformer
 
@@ -38,15 +39,27 @@ def test_block_and_its_gradients_follow_the_equations(ffn_mode, changes):
     torch.testing.assert_close(gradients, theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.fixture
+def fused(monkeypatch) -> None:
+    """Let the model take the path of Triton kernels, for which plain formulas stand in."""
+    monkeypatch.setattr(f"{BranchedOutput.__module__}.fused", lambda x: True)
+    monkeypatch.setattr(relu_layers, "weighted_sum", lambda alpha, x: torch.einsum("m,m...->...", alpha, x))
+    monkeypatch.setattr(
+        relu_layers,
+        "summed_branches",
+        lambda x, weight, bias, alpha: torch.einsum("m,mnf->nf", alpha, torch.relu(x @ weight.T + bias)),
+    )
+
+
 @pytest.mark.parametrize("changes", [{}, {"normalisation": "softmax"}, {"top_k": 2}, {"branch_scale": "weights"}])
-@pytest.mark.parametrize("ffn_mode", MODES)
-def test_layer_with_residuals_kept_follows_its_equations(ffn_mode, changes):
+@pytest.mark.parametrize(("ffn_mode", "form"), [("split", None), ("shared", None), ("shared", "fused")])
+def test_layer_with_residuals_kept_follows_its_equations(request, ffn_mode, form, changes):
     """y_i = LN(x + kappa_i head_i W^{O_i}) and LN(sum alpha_i y_i + sum alpha_i FFN_i(y_i)), branch by branch."""
     config = weighted_config(ffn_mode=ffn_mode, residuals="sub-layers", **changes)
     layer = WeightedTransformer(config, VOCAB, VOCAB).encoder_layer()
     block, x = layer.attention.mix, torch.randn(3, 5, 32)
-    torch.nn.init.normal_(block.inner.bias)
-    torch.nn.init.normal_(layer.attention_norm.norm.weight)
+    for parameter in (block.inner.bias, block.outer.bias, layer.attention_norm.norm.weight):
+        torch.nn.init.normal_(parameter)
     kappa, alpha = block.branch_weights()
     times, share = 4 if changes.get("branch_scale") else 1, 48 // 4
     mean = update = 0.0
@@ -57,6 +70,8 @@ def test_layer_with_residuals_kept_follows_its_equations(ffn_mode, changes):
         hidden = torch.relu(y @ block.inner.weight[units].T + block.inner.bias[units])
         mean = mean + alpha[i] * y
         update = update + times * alpha[i] * (hidden @ block.outer.weight[:, units].T + block.outer.bias)
+    if form:
+        request.getfixturevalue(form)
     found, expected = layer(x, None), layer.feed_forward_norm.norm(mean + update)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     weights = [*layer.parameters()]
