@@ -8,6 +8,7 @@ from functools import partial
 
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine, RollBack, SampleLine
+from pipeline.models.seq2seq import FrameModel
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.cost import CostCounter
 from pipeline.training.guards import all_finite, count_skipped_step, diverged, too_many_skipped
@@ -118,7 +119,8 @@ class Trainer:
             return None
         (step, prepared, scalars, rate), self.pending_step = self.pending_step, None
         loss, nll, flops, stopping, norm = scalars.values
-        sums, fault = Sums(loss, nll, prepared.tokens), None
+        ends = prepared.sentences if isinstance(self.model, FrameModel) else 0  # which the loss of CTC leaves out
+        sums, fault = Sums(loss, nll, prepared.tokens - ends), None
         is_finite = math.isfinite(loss) and math.isfinite(norm)
         if is_finite:
             self.state.skipped_in_a_row = 0
@@ -128,7 +130,7 @@ class Trainer:
             fault = count_skipped_step(self.spec.name, self.state, step, prepared.micro_batches, sequences)
         if stopping and self.stop_step is None:
             self.stop_step = step
-        self.cost.count(sums.tokens, flops)
+        self.cost.count(prepared.tokens, flops)
         self.progress.count(step + 1, sums, rate, norm if is_finite else None, self.prefetcher.waited_s)
         return fault
 

@@ -138,6 +138,22 @@ def test_ctc_skips_and_counts_utterances_with_too_few_frames(train, tmp_path, ca
     assert read_json(attention / "done.json")["left_out_pairs"] == 0
 
 
+def test_loss_of_ctc_in_training_is_a_mean_over_characters(train, monkeypatch):
+    """The loss has no end of sentence, so neither has the number of symbols that divides it."""
+    found, loss = [], CTCModel.loss
+
+    def noted(self, batch, smoothing: float):
+        sums = loss(self, batch, smoothing)
+        if self.training:
+            found.append((float(sums.nll), sums.tokens))
+        return sums
+
+    monkeypatch.setattr(CTCModel, "loss", noted)
+    done = read_json(train("ctc", CTC, {"max_steps": 4}) / "done.json")
+    nll, tokens = np.array(found[-4:]).sum(axis=0)
+    assert done["train"]["nll_per_token"] == pytest.approx(nll / tokens)
+
+
 @pytest.mark.parametrize(("model", "strict"), [(CTC, False), (LM, True)], ids=["speech", "text"])
 def test_only_speech_may_use_sums_without_a_fixed_order(make, monkeypatch, model, strict):
     asked = []
