@@ -1,7 +1,9 @@
 """Decode a split: translations, parses and transcripts, one per line, and a report beside them."""
 
+import contextlib
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,11 +16,13 @@ from pipeline.core.records.corpus import ParallelCorpus
 from pipeline.core.records.outputs import Decoded, TunedWeights
 from pipeline.core.schema import parse_json
 from pipeline.data.batches.corpus_batches import EvalBatches, source_split
-from pipeline.data.batches.parallel_batches import ParallelSplit
+from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
+from pipeline.training.guards import is_out_of_memory
 from pipeline.training.machine import precision_on
 
 log = logging.getLogger(__name__)
@@ -223,7 +227,7 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     """Return the best hypothesis of each sequence of a split, in order.
 
     Raises:
-        UserError: A source is longer than the model has positions for.
+        UserError: A source is longer than the model has positions for, or memory ran out.
     """
     last = trained.model.max_positions
     if last is not None:
@@ -232,7 +236,7 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     outputs: list[list[int]] = [[]] * total
     finished, started, reported = 0, time.perf_counter(), time.perf_counter()
     for indices, batch in batches:
-        with trained.autocast():
+        with out_of_memory_explained(trained, batches, batch), trained.autocast():
             hypotheses = decoder(batch.to(trained.device))
         for sentence, best in zip(indices.tolist(), hypotheses, strict=True):
             outputs[sentence] = best.tokens
@@ -244,6 +248,30 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     if cut:
         log.warning("%s at the last position of the model, of %d", count_of(cut, "output ends", "outputs end"), total)
     return DecodedSplit(outputs, time.perf_counter() - started, cut)
+
+
+@contextlib.contextmanager
+def out_of_memory_explained(
+    trained: TrainedModel, batches: EvalBatches[Any, Any], batch: TextBatch | SpeechBatch
+) -> Iterator[None]:
+    """Turn an out-of-memory error within the block, which decodes `batch`, into one that names the setting to change.
+
+    Raises:
+        UserError: Memory ran out.
+        RuntimeError: Another error of torch occurred.
+        MemoryError: Replaced by UserError, like torch's errors about memory.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        (rows, length), positions = batch.src_shape, batches.batch_positions
+        remedy = f"set decoding.batch_tokens to {positions // 2} (now {positions})"
+        if rows == 1:
+            remedy = "lower decoding.beam_size, or decode on a device with more memory"
+        found = f"{count_of(rows, 'sequence')} of up to {length} positions"
+        raise UserError(f"{trained.spec.name}: out of memory decoding {found}; {remedy}") from error
 
 
 def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:

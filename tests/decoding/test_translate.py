@@ -125,6 +125,18 @@ def test_a_search_that_loses_a_sentence_is_no_decoding(run, pairs):
         decode_split(trained, EvalBatches(pairs, 400), lambda batch: search(batch)[1:])
 
 
+@pytest.mark.parametrize(
+    ("tokens", "remedy"),
+    [(400, r"set decoding.batch_tokens to 200 \(now 400\)"), (1, "lower decoding.beam_size, or decode on a device")],
+)
+def test_lack_of_memory_in_a_decoding_names_the_setting(run, pairs, tokens, remedy):
+    def decoder(batch):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    with pytest.raises(UserError, match=rf"^toy/base seed 1: out of memory decoding \d+ sequences?.*; {remedy}"):
+        decode_split(load(run), EvalBatches(pairs, tokens), decoder)
+
+
 def learned_run(folder, corpus, positions, seed=1):
     """A Transformer of so many learned positions."""
     learned = TRANSFORMER.model_copy(update={"positions": "learned", "max_positions": positions})
