@@ -103,6 +103,13 @@ class Group:
         torch.distributed.broadcast_object_list(box, src=0, device=device if device.type == "cuda" else None)
         return box[0]
 
+    def share_buffers(self, model: nn.Module) -> None:
+        """Copy the stored buffers of the first process's `model`, such as running statistics, to all others."""
+        stored = model.state_dict().keys()
+        for name, buffer in model.named_buffers() if self.size > 1 else ():
+            if name in stored:
+                torch.distributed.broadcast(buffer, src=0)
+
     def add_up(self, numbers: Tensor) -> Tensor:
         """Sum `numbers` (…) over all processes in place, without waiting for the device, and return them."""
         if self.size > 1:

@@ -208,6 +208,7 @@ class Trainer:
 
     def validate(self) -> str | None:
         """Measure perplexity on training and development data, and decode samples; return a fault or None."""
+        self.group.share_buffers(self.model)  # each has statistics of its own batches; only the first one's are kept
         measures = self.validation.on_training_data, self.validation.on_dev
         fit, dev = (self.steps.between_steps(partial(measure, self.model)) for measure in measures)
         if not self.state.is_sane(dev, self.validation.vocab_size):

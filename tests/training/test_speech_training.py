@@ -1,14 +1,18 @@
 """Recognisers, fusions and language models learn in the trainer, and resume after a stop."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from made_records import speech_corpus
+import torch
+from forked_ranks import fork_ranks
+from made_records import MACHINE, speech_corpus
 from run_folders import write_settings
 
+from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
@@ -16,7 +20,12 @@ from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training import machine
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
+from pipeline.training.ownership import StopRequest
+from pipeline.training.setup import build_trainer
+from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import read_tensor_file
 
 LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 8, "hidden_width": 12}
@@ -152,6 +161,17 @@ def test_loss_of_ctc_in_training_is_a_mean_over_characters(train, monkeypatch):
     done = read_json(train("ctc", CTC, {"max_steps": 4}) / "done.json")
     nll, tokens = np.array(found[-4:]).sum(axis=0)
     assert done["train"]["nll_per_token"] == pytest.approx(nll / tokens)
+
+
+@pytest.mark.slow
+def test_two_processes_validate_the_running_statistics_they_keep(make):
+    run = make("ctc", CTC, {"micro_batch_frames": 120})
+    children = fork_ranks(2, lambda rank: train_run(run, device="cpu", threads=1))
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    checkpoints, cpu = Checkpoints(run, run_key(run), keep=1), torch.device("cpu")
+    alone = build_trainer(load_run(run / "run.yaml"), checkpoints, Group(), cpu, MACHINE, StopRequest(), 300)
+    expected = alone.validation.on_dev(alone.model)
+    assert read_json(run / "done.json")["dev"]["nll_per_token"] == pytest.approx(expected.nll_per_token, rel=1e-6)
 
 
 @pytest.mark.parametrize(("model", "strict"), [(CTC, False), (LM, True)], ids=["speech", "text"])
