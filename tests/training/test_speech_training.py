@@ -163,6 +163,21 @@ def test_loss_of_ctc_in_training_is_a_mean_over_characters(train, monkeypatch):
     assert done["train"]["nll_per_token"] == pytest.approx(nll / tokens)
 
 
+def test_skipped_step_of_ctc_leaves_no_trace_in_validations(train, monkeypatch):
+    """A statistic that is not a number would stay so, and every later development loss with it."""
+    loss, steps = CTCModel.loss, []
+
+    def faulty(self, batch, smoothing: float):
+        steps.append(self.training)
+        if sum(steps) == 6:
+            batch.frames[0, 0] = np.inf
+        return loss(self, batch, smoothing)
+
+    monkeypatch.setattr(CTCModel, "loss", faulty)
+    done = read_json(train("ctc", CTC, {}) / "done.json")
+    assert done["skipped_updates"] == 1 and not done["returned"]
+
+
 @pytest.mark.slow
 def test_two_processes_validate_the_running_statistics_they_keep(make):
     run = make("ctc", CTC, {"micro_batch_frames": 120})
