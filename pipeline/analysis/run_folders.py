@@ -25,6 +25,7 @@ from pipeline.analysis.training_curves import (
 from pipeline.analysis.view import Experiment, PaperView, ScoredSplits
 from pipeline.config import DecodingConfig
 from pipeline.core import artifacts
+from pipeline.core.digests import noted_digest
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE, path_in_run
 from pipeline.core.records.outputs import (
@@ -39,6 +40,9 @@ from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.sequence_store import TokenStore
 from pipeline.metrics import metric_named, read_statistics
 from pipeline.metrics.error_rates import LogLikelihoods
+
+AVERAGING = ("averaged", "average_last")
+"""Settings of a decoding that choose its weights."""
 
 
 class NotRun(Exception):
@@ -154,7 +158,7 @@ class RunFolders:
         return AlignmentMaps.read(self.require(artifact))
 
     def score(self, artifact: artifacts.Score) -> ScoreFile | None:
-        """Return a score file; None if the output was not scored, or was decoded with other settings than today's.
+        """Return a score file; None if the output was not scored, or not as its decoding is now.
 
         Raises:
             UserError: It is of other weights than the run's final ones.
@@ -164,7 +168,10 @@ class RunFolders:
             score, trained = ScoreFile.read_if_there(path), self.trained(artifact.run)
             if score and trained:
                 score.require_training(trained.weights_digest, path)
-            self._scores[artifact] = None if score and changed_decoding(self.view.experiment, artifact) else score
+            outdated = score and (
+                changed_decoding(self.view.experiment, artifact) or is_outdated(artifact, path, score)
+            )
+            self._scores[artifact] = None if outdated else score
         return self._scores[artifact]
 
     def score_paths(self, run: artifacts.RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
@@ -180,7 +187,8 @@ class RunFolders:
         if None in scores:
             unscored = scores.index(None)
             changed = ", ".join(changed_decoding(self.view.experiment, wanted[unscored]))
-            raise NotRun(f"{paths[unscored]} {f'was not decoded with this {changed}' if changed else 'is not there'}")
+            absent = "is of an earlier output" if paths[unscored].exists() else "is not there"
+            raise NotRun(f"{paths[unscored]} {f'was not decoded with this {changed}' if changed else absent}")
         return paths
 
     def statistics(
@@ -283,28 +291,56 @@ class RunFolders:
 
 
 def changed_decoding(experiment: Experiment, artifact: artifacts.Score) -> list[str]:
-    """Return the settings of a decoding that changed since the output behind a score was decoded."""
-    run = artifact.run
+    """Return the changed settings of a decoding, since the output behind a score was decoded.
+
+    They include `language_model` if that is trained with other settings, and `dataset` if other data is transcribed.
+    """
+    run, layout = artifact.run, experiment.layout
     config = experiment.decoding(run.paper, run.system, artifact.decoding)
-    return changed_in(experiment.layout.run(run), artifact, config)
+    changed = changed_in(layout.run(run), artifact, config)
+    record = Decoded.read_if_there(layout.path(scored_output(artifact)).with_suffix(".json"))
+    if record and record.language_model and "language_model" not in changed:
+        other = experiment.decoding_language_model(run, artifact.decoding)
+        is_same = other and layout.run(other).name == Path(record.language_model).name
+        changed += [] if is_same else ["language_model"]
+    if record and record.corpus and artifact.scored_on:
+        is_same = layout.corpus(artifact.scored_on).name == Path(record.corpus).parent.name
+        changed += [] if is_same else ["dataset"]
+    return changed
 
 
 def changed_in(run_folder: Path, artifact: artifacts.Score, config: DecodingConfig) -> list[str]:
     """Return the settings of a decoding that differ from those behind a score.
+
+    A perplexity has no record of its settings. It depends on the averaged weights alone, as does a translation by them.
 
     Args:
         run_folder: Folder of the run.
         artifact: The score.
         config: The decoding of its name.
     """
+    record = Decoded.read_if_there((run_folder / path_in_run(scored_output(artifact))).with_suffix(".json"))
+    changed = config.changed_since(record.decoding) if record else []
+    if artifact.measure == LogLikelihoods.folder and changed:
+        score = ScoreFile.read_if_there(run_folder / path_in_run(artifact))
+        is_same = score and record and score.weights == record.weights
+        return [name for name in changed if name in AVERAGING] if is_same else []
+    return changed
+
+
+def is_outdated(artifact: artifacts.Score, path: Path, score: ScoreFile) -> bool:
+    """Return whether the output behind the `score` in `path` was decoded again since."""
+    name = path_in_run(scored_output(artifact))
+    scored = next((digest for file, digest in score.inputs.items() if file.endswith(f"/{name}")), None)
+    return scored is not None and noted_digest(path.parents[2] / name) not in (None, scored)
+
+
+def scored_output(artifact: artifacts.Score) -> artifacts.SplitArtifact:
+    """Return the output behind a score. Parses have the path of translations."""
     run, names = artifact.run, (artifact.decoding, artifact.split)
-    if artifact.measure == LogLikelihoods.folder:  # computed without a search
-        return []
-    output: artifacts.SplitArtifact = artifacts.Translation(run, *names)
     if artifact.scored_on:
-        output = artifacts.Transcript(run, *names, artifact.scored_on)
-    record = Decoded.read_if_there((run_folder / path_in_run(output)).with_suffix(".json"))
-    return config.changed_since(record.decoding) if record else []
+        return artifacts.Transcript(run, *names, artifact.scored_on)
+    return artifacts.Translation(run, *names)
 
 
 def system_of(run: artifacts.RunId) -> str:

@@ -109,6 +109,9 @@ class Experiment(Protocol):
     def decoding(self) -> Callable[[str, str, str], DecodingConfig]:
         """Return the function from paper, system and name to the settings of a named decoding."""
 
+    def decoding_language_model(self, run: RunId, name: str) -> RunId | None:
+        """Return the run of a named decoding's external language model."""
+
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         """Return the names of paper and system of a `reference`, `name` or `other/name`, written in `paper`."""
 

@@ -61,7 +61,7 @@ def translate(
     replace_branch_weights(trained, config)
     external_lm = prepare_language_model(trained, config, language_model)
     decoder = build_decoder(trained.model, config, external_lm, trained.recorder())
-    translate_split(trained, decoder, config, split, out, text)
+    translate_split(trained, decoder, config, split, out, text, language_model)
 
 
 def transcribe(
@@ -98,7 +98,7 @@ def transcribe(
     trained = TrainedModel.load(weights, threads)
     external_lm = prepare_language_model(trained, config, language_model)
     decoder = build_decoder(trained.model, config, external_lm, trained.recorder())
-    transcribe_split(trained, decoder, config, corpus, split, out)
+    transcribe_split(trained, decoder, config, corpus, split, out, language_model)
 
 
 def parse_decoding(text: str) -> DecodingConfig:
@@ -143,7 +143,13 @@ def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingCo
 
 
 def translate_split(
-    trained: TrainedModel, decoder: Decoder, config: DecodingConfig, split: str, out: Path, text: Path | None
+    trained: TrainedModel,
+    decoder: Decoder,
+    config: DecodingConfig,
+    split: str,
+    out: Path,
+    text: Path | None,
+    language_model: Path | None,
 ) -> None:
     """Translate a split of the run's corpus.
 
@@ -154,6 +160,7 @@ def translate_split(
         split: train, dev or test.
         out: File for the tokenised translation; the report is the .json file beside it.
         text: File for the detokenised translation; None to write none.
+        language_model: Run of the search's language model, for the report.
 
     Raises:
         UserError: A source is longer than the model has positions for.
@@ -166,11 +173,17 @@ def translate_split(
         record = trained.corpus
         tokenisation = Tokenisation(record.tokeniser) if isinstance(record, ParallelCorpus) else Tokenisation()
         write_lines(text, [tokenisation.text(line, record.tgt) for line in tokenised])
-    write_outputs(out, tokenised, decoded.report(trained, split, config))
+    write_outputs(out, tokenised, decoded.report(trained, split, config, language_model=language_model))
 
 
 def transcribe_split(
-    trained: TrainedModel, decoder: Decoder, config: DecodingConfig, corpus: Path, split: str, out: Path
+    trained: TrainedModel,
+    decoder: Decoder,
+    config: DecodingConfig,
+    corpus: Path,
+    split: str,
+    out: Path,
+    language_model: Path | None,
 ) -> None:
     """Transcribe a split of an encoded corpus.
 
@@ -181,6 +194,7 @@ def transcribe_split(
         corpus: Folder encoded/ of the speech.
         split: train, dev or test.
         out: File for the transcripts; the report is the .json file beside it.
+        language_model: Run of the search's language model, for the report.
 
     Raises:
         UserError: The corpus is incomplete.
@@ -189,7 +203,7 @@ def transcribe_split(
     pairs = source_split(trained.spec, corpus, split)
     decoded = decode_split(trained, EvalBatches(pairs, config.batch_tokens), decoder)
     lines = vocabularies(corpus)[1].decode(decoded.outputs)
-    write_outputs(out, lines, decoded.report(trained, split, config, corpus))
+    write_outputs(out, lines, decoded.report(trained, split, config, corpus, language_model))
 
 
 @dataclass(frozen=True)
@@ -206,8 +220,23 @@ class DecodedSplit:
     seconds: float
     cut: int
 
-    def report(self, trained: TrainedModel, split: str, config: DecodingConfig, corpus: Path | None = None) -> Decoded:
-        """Return the record beside the outputs; `corpus` is the encoded corpus of the split, None for the run's own."""
+    def report(
+        self,
+        trained: TrainedModel,
+        split: str,
+        config: DecodingConfig,
+        corpus: Path | None = None,
+        language_model: Path | None = None,
+    ) -> Decoded:
+        """Return the record beside the outputs.
+
+        Args:
+            trained: The model.
+            split: The split.
+            config: Settings of the decoding.
+            corpus: Encoded corpus of the split; None for the run's own.
+            language_model: Run of the search's language model.
+        """
         return Decoded(
             split=split,
             lines=len(self.outputs),
@@ -220,6 +249,7 @@ class DecodedSplit:
             seconds=round(self.seconds, 3),
             sentences_per_second=round(len(self.outputs) / self.seconds, 2),
             corpus=str(corpus) if corpus else None,
+            language_model=str(language_model) if language_model else None,
         )
 
 

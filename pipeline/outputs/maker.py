@@ -57,10 +57,14 @@ class OutputMaker:
                 tune.choose_weights(self.trained, self.plan.config, self.language_model, out, others)
             case "translation" | "parse":
                 text = out.with_suffix(".txt") if output.kind == "translation" else None
-                translate_split(self.trained, self.search, self.config, required(output.split), out, text)
+                translate_split(
+                    self.trained, self.search, self.config, required(output.split), out, text, self.language_model
+                )
             case "transcript":
                 corpus = Path(required(output.corpus))
-                transcribe_split(self.trained, self.search, self.config, corpus, required(output.split), out)
+                transcribe_split(
+                    self.trained, self.search, self.config, corpus, required(output.split), out, self.language_model
+                )
         return files_of(output, out)
 
     @cached_property

@@ -1,11 +1,14 @@
 """Reasons for missing artifacts: a failure, a training that runs or waits, or a missing input."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 
-from pipeline.analysis.run_folders import changed_decoding
+from pipeline.analysis.run_folders import changed_decoding, is_outdated
 from pipeline.core.artifacts import Artifact, DatasetArtifact, RunArtifact, Score, Trained, manifest_of
+from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
+from pipeline.core.records.outputs import ScoreFile
 from pipeline.outputs.manifest import entries_of
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import Failed, failures, first_line, logs_of
@@ -26,21 +29,32 @@ class Causes:
         self.runs = {state.run: state for state in campaign.runs}
         self.unmade = WAITING if campaign.driver else NOT_RUN
         self.reason_for = cache(self._reason_for)
-        self.changed_in = cache(self._changed_in)
+        self.changed_in, self.is_outdated = cache(self._changed_in), cache(self._is_outdated)
         self.entries_of = cache(entries_of)
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
     def missing(self, artifacts: Iterable[Artifact]) -> list[Artifact]:
-        """Return the artifacts whose files do not exist, and scores of outputs that other settings decoded."""
+        """Return the artifacts whose files do not exist, and scores of outputs that are not those of today."""
         return [
             artifact
             for artifact in dict.fromkeys(artifacts)
-            if not self.layout.path(artifact).exists() or self.changed_in(artifact)
+            if not self.layout.path(artifact).exists() or self.changed_in(artifact) or self.is_outdated(artifact)
         ]
 
     def _changed_in(self, artifact: Artifact) -> list[str]:
         """Return the settings of a decoding that changed since an output that was scored."""
-        return changed_decoding(self.graph.project, artifact) if isinstance(artifact, Score) else []
+        with suppress(UserError):  # a damaged record, which the report that reads it names
+            return changed_decoding(self.graph.project, artifact) if isinstance(artifact, Score) else []
+        return []
+
+    def _is_outdated(self, artifact: Artifact) -> bool:
+        """Return whether an output was decoded again since it was scored."""
+        if not isinstance(artifact, Score):
+            return False
+        path = self.layout.path(artifact)
+        with suppress(UserError):
+            return (score := ScoreFile.read_if_there(path)) is not None and is_outdated(artifact, path, score)
+        return False
 
     def why(self, artifacts: Iterable[Artifact]) -> str:
         """Return the most informative reason among all missing artifacts; empty if none is missing."""

@@ -8,16 +8,38 @@ from pathlib import Path
 
 import pytest
 from copied_project import ROOT, call, require
-from fabricated import AT_PLATEAU, bleu_statistics, folder_of, held, touch, write_failure, write_score, write_training
+from fabricated import (
+    AT_PLATEAU,
+    bleu_statistics,
+    folder_of,
+    held,
+    perplexity_statistics,
+    touch,
+    write_failure,
+    write_score,
+    write_training,
+)
 from made_records import decoded
 from real_project import real_project
 from warm import warm_programs
 
-from pipeline.analysis.run_folders import NotRun, RunFolders
+from pipeline.analysis.run_folders import NotRun, RunFolders, changed_decoding
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Claims, Figure, Outputs, Score, Scores, Table, Trained, Translation, manifest_of
+from pipeline.core.artifacts import (
+    Claims,
+    Figure,
+    Outputs,
+    Score,
+    Scores,
+    Table,
+    Trained,
+    Transcript,
+    Translation,
+    manifest_of,
+)
+from pipeline.core.files import note_path
 from pipeline.core.layout import path_in_run
-from pipeline.core.records.outputs import Manifest, Output
+from pipeline.core.records.outputs import Manifest, Output, ScoreFile
 from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import ProjectOptions
 from pipeline.report import results
@@ -126,6 +148,81 @@ def test_score_of_other_decoding_settings_is_not_shown(project, scores):
     cell = project.table("weighted", "table2").cells["bleu"]
     with pytest.raises(NotRun, match=r"dev\.json was not decoded with this beam_size"):
         RunFolders(PaperView(project, "weighted")).score_paths(scores[0].run, cell, ["final"])
+
+
+def test_score_of_an_output_decoded_again_is_not_shown(project, scores):
+    """A job was interrupted between decoding and scoring: the note of the output has another digest than the score."""
+    for artifact, noted in zip(scores, ("1" * 64, "0" * 64), strict=False):
+        run, names = artifact.run, (artifact.decoding, artifact.split)
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, run, metric, *names, bleu_statistics(0.5))
+        output, path = project.layout.path(Translation(run, *names)), project.layout.path(artifact)
+        scored = ScoreFile.read(path).model_copy(
+            update={"inputs": {f"elsewhere/{path_in_run(Translation(run, *names))}": "0" * 64}}
+        )
+        scored.write(path)
+        touch(note_path(output), noted)
+    make(project, TABLE_FILE)
+    found = [(row["status"], bool(row["bleu_ours"])) for row in rows(project.layout.path(TABLE))]
+    assert found[:2] == [("not scored", False), ("run", True)]
+    cell = project.table("weighted", "table2").cells["bleu"]
+    with pytest.raises(NotRun, match=r"dev\.json is of an earlier output"):
+        RunFolders(PaperView(project, "weighted")).score_paths(scores[0].run, cell, ["final"])
+
+
+def test_damaged_record_of_an_output_costs_one_report_only(project, scores, capsys):
+    for artifact in scores:
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+    record = project.layout.path(Translation(scores[0].run, scores[0].decoding, scores[0].split)).with_suffix(".json")
+    touch(record, "{")
+    make(project, TABLE_FILE, "results/smoke/multichannel/table1.csv")
+    said = capsys.readouterr().out
+    assert f"{TABLE_FILE}: not made: {record}: not valid JSON" in said
+    assert "reports: 1 not made, 1 incomplete" in said
+
+
+@pytest.mark.parametrize(("weights", "changed"), [("those", ["average_last"]), ("others", [])])
+def test_perplexity_of_other_averaged_weights_is_changed(weights, changed, project, scores):
+    """A translation by the same weights records how they were averaged; a wider beam changes no perplexity."""
+    run, names = scores[0].run, (scores[0].decoding, scores[0].split)
+    write_score(project, run, "perplexity", *names, perplexity_statistics(1.0))
+    artifact = Score(run, "perplexities", *names)
+    path = project.layout.path(artifact)
+    ScoreFile.read(path).model_copy(update={"weights": "those"}).write(path)
+    recorded = project.decoding(run.paper, run.system, names[0]).model_dump(mode="json")
+    recorded |= {"average_last": 7, "beam_size": 7}
+    output = project.layout.path(Translation(run, *names))
+    decoded(decoding=recorded, weights=weights).write(output.with_suffix(".json"))
+    assert changed_decoding(project, artifact) == changed
+
+
+@pytest.mark.parametrize(("corpus", "changed"), [(None, []), ("an-earlier-corpus", ["dataset"])])
+def test_transcript_of_a_changed_dataset_is_changed(corpus, changed, project):
+    """The path of a transcript names the dataset, but not its content; the work folder may have moved."""
+    graph = Graph(project)
+    artifact = next(found for found in graph.closure(graph.reports(["coldfusion"])) if isinstance(found, Transcript))
+    run, names = artifact.run, (artifact.decoding, artifact.split)
+    read = Path("moved/corpora") / (corpus or project.layout.corpus(artifact.scored_on).name) / "encoded"
+    settings = project.decoding(run.paper, run.system, artifact.decoding).model_dump(mode="json")
+    record = decoded(decoding=settings, corpus=str(read))
+    record.write(project.layout.path(artifact).with_suffix(".json"))
+    assert changed_decoding(project, Score(run, "scores", *names, artifact.scored_on)) == changed
+
+
+@pytest.mark.parametrize(("digits", "changed"), [(None, []), ("00000000", ["language_model"])])
+def test_transcript_with_another_language_model_is_changed(digits, changed, project):
+    """The settings of a decoding name the system of the language model, but not its settings."""
+    graph = Graph(project)
+    found = (artifact for artifact in graph.closure(graph.reports(["coldfusion"])) if isinstance(artifact, Transcript))
+    artifact = next(one for one in found if project.decoding_language_model(one.run, one.decoding))
+    run, names = artifact.run, (artifact.decoding, artifact.split)
+    other = project.layout.run(project.decoding_language_model(run, artifact.decoding))
+    folder = Path("moved") / (f"seed{run.seed}-{digits}" if digits else other.name)
+    settings = project.decoding(run.paper, run.system, artifact.decoding).model_dump(mode="json")
+    record = decoded(decoding=settings, language_model=str(folder))
+    record.write(project.layout.path(artifact).with_suffix(".json"))
+    assert changed_decoding(project, Score(run, "scores", *names, artifact.scored_on)) == changed
 
 
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):

@@ -40,6 +40,7 @@ class Decoded(Record):
     seconds: float
     sentences_per_second: float
     corpus: str | None = Field(default=None, description="Folder of the transcribed corpus; None = the run's own")
+    language_model: str | None = Field(default=None, description="Folder of the run of the external language model")
 
     def device_name(self, trained: TrainingCost | None) -> str:
         """Return the name of the device that decoded.
