@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from pipeline.core import artifacts
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording_digests
 from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
 from pipeline.papers.config_file import parse_settings, require_work
@@ -141,32 +143,37 @@ class PartialReports:
     """Writer of reports from the files that exist.
 
     Attributes:
+        folder: Where the report at work is written first.
         incomplete: Files that were written, to be marked with `mark_incomplete`.
     """
 
     def __init__(self, graph: Graph, causes: Causes):
         self.graph, self.causes, self.project = graph, causes, graph.project
+        self.folder = Path()
         self.incomplete: list[Path] = []
 
     def make(self, report: artifacts.Report) -> WrittenReport:
-        """Write a report unless it is complete and newer than its inputs."""
-        path, inputs = self.project.layout.path(report), flatten(self.graph.inputs(report))
-        missing = self.causes.missing(inputs)
-        if not missing and self.is_up_to_date(path, inputs):
-            return WrittenReport(path, "")
-        try:
-            lacks = self.write(report, missing)
-        except (UserError, NotRun) as error:
-            return WrittenReport(path, str(error), is_written=False)
-        self.incomplete += path.parent.glob(f"{path.stem}.*")
-        return WrittenReport(path, lacks)
+        """Write a report unless it is complete and has this content already.
 
-    def is_up_to_date(self, path: Path, inputs: Iterable[artifacts.Artifact]) -> bool:
-        """Return whether a report is newer than its inputs."""
-        layout = self.project.layout
-        return path.exists() and path.stat().st_mtime >= max(
-            (layout.path(artifact).stat().st_mtime for artifact in inputs), default=WRITTEN_IN_PART + 1
-        )
+        Times are not enough: it may be newer than its inputs, and show the runs of other settings or seeds.
+
+        Returns:
+            The report, with what it lacks.
+        """
+        path = self.project.layout.path(report)
+        with tempfile.TemporaryDirectory() as folder:
+            self.folder = Path(folder)
+            try:
+                lacks = self.write(report, self.causes.missing(flatten(self.graph.inputs(report))))
+            except (UserError, NotRun) as error:
+                return WrittenReport(path, str(error), is_written=False)
+            contents = {path.with_name(file.name): file.read_bytes() for file in self.folder.glob(f"{path.stem}.*")}
+        if lacks or any(not file.exists() or file.read_bytes() != content for file, content in contents.items()):
+            for file, content in contents.items():
+                with atomic_write(file, "wb") as handle:
+                    handle.write(content)
+            self.incomplete += contents
+        return WrittenReport(path, lacks)
 
     def write(self, report: artifacts.Report, missing: list[artifacts.Artifact]) -> str:
         """Return the missing parts of a report in words, after writing it; empty if it is complete.
@@ -258,8 +265,8 @@ class PartialReports:
         return f"some transcripts ({why})" if why else ""
 
     def path(self, report: artifacts.Report) -> Path:
-        """Return where a report is written."""
-        return self.project.layout.path(report)
+        """Return where a report is written first."""
+        return self.folder / self.project.layout.path(report).name
 
 
 def count_missing(causes: list[str], what: str) -> str:

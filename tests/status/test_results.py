@@ -282,16 +282,24 @@ def test_a_figure_is_drawn_without_the_systems_that_are_missing(project):
     assert path.stat().st_mtime == WRITTEN_IN_PART
 
 
-def test_complete_report_is_kept_until_its_inputs_change(project, capsys):
-    path, inputs = project.layout.path(TABLE), flatten(Graph(project).inputs(TABLE))
-    for file in (*map(project.layout.path, inputs), path):
-        touch(file)
+def test_complete_report_is_kept_until_its_content_changes(project, scores, capsys):
+    """A report that shows other runs is replaced, even if it is newer than its inputs."""
+    for artifact in scores:
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+    path = project.layout.path(TABLE)
     make(project, TABLE_FILE)
-    assert path.read_text() == "" and "reports: 1 complete" in capsys.readouterr().out
-    for artifact in inputs:
-        project.layout.path(artifact).unlink()
+    files = [path, path.with_suffix(".md")]
+    for file in files:
+        os.utime(file)
+    written = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
     make(project, TABLE_FILE)
-    assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
+    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == written
+    assert capsys.readouterr().out.count("reports: 1 complete") == 2
+    path.write_text("the table of other seeds")
+    make(project, TABLE_FILE)
+    assert path.read_text() == written[0][0] and path.stat().st_mtime == WRITTEN_IN_PART
+    assert "reports: 1 complete" in capsys.readouterr().out
     assert Watch(project, [TABLE]).snapshot().made["reports"][0] == 0
 
 
