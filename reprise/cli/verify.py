@@ -17,12 +17,12 @@ from pipeline.core.digests import write_note
 from pipeline.core.disk import format_bytes
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.files import NOTES, note_path, remove_orphans, set_aside
-from pipeline.core.layout import DONE_FILE, OUTPUTS_FILE, SCORES_FILE, STATE_FILE
+from pipeline.core.layout import COST_FILE, DONE_FILE, OUTPUTS_FILE, SCORES_FILE
 from pipeline.core.records.jobs import remove_damaged_lines
 from pipeline.outputs.manifest import reopen
 from pipeline.papers.project import Project, ProjectOptions
 from pipeline.workflow.drivers import liveness_reason, read_drivers
-from pipeline.workflow.file_checks import FileCheck
+from pipeline.workflow.file_checks import LINES, FileCheck
 from pipeline.workflow.graph import Graph, flatten
 from pipeline.workflow.live_work import LiveWork
 from pipeline.workflow.targets import artifacts_in_file, config_options, reports_of_paper
@@ -48,7 +48,7 @@ def verify(
         reprise verify --repair weighted             the files of this paper; set aside damaged ones
 
     With --repair, a damaged file is renamed to NAME.damaged, and so is the target file of an output that is damaged or
-    incomplete. The manifest of a decoding becomes NAME.part, and `state.jsonl` keeps its whole lines. Snakemake then
+    incomplete. The manifest of a decoding becomes NAME.part, and a file of lines keeps its whole ones. Snakemake then
     rebuilds only what is missing. The last line names the command that also rebuilds the weights of a model that is
     scored already. An unreadable file is left alone. The exit status is 1 if something is wrong; after a repair, only
     if something stays wrong.
@@ -183,8 +183,8 @@ class Repairs:
             if check.state == "damaged" and check.path.parent.name == NOTES:
                 write_note(check.path.parent.parent / check.path.name)
                 self.restored.add(check.path)
-            elif check.state == "damaged" and check.path.name == STATE_FILE:
-                self.asides[check.path] = remove_damaged_lines(check.path)
+            elif check.state == "damaged" and check.path.name in LINES:
+                self.asides[check.path] = remove_damaged_lines(check.path, LINES[check.path.name])
             elif check.state == "damaged" and exists(check.path):
                 self.asides[check.path] = set_aside(check.path)
             if check.state == "missing":  # reported again as soon as something needs it
@@ -255,8 +255,10 @@ def row(check: FileCheck, repairs: Repairs) -> tuple[str, str, str, str]:
             what = "left alone: check the disk and the permissions"
         case _ if check.path in repairs.restored:
             what = "restored from other files"
-        case _ if check.path.name == STATE_FILE:
+        case _ if check.path.name in LINES and check.state == "damaged":
             what = "contains the old lines; the whole ones were kept" if aside else "--repair keeps the whole lines"
+        case _ if check.path.name == COST_FILE:
+            what = "tables lack its hours; only a new training would write it"
         case _ if not is_needed(check.path):
             what = "no result needs it; only a new training would write it"
         case _:

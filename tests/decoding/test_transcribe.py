@@ -109,7 +109,9 @@ def test_external_lm_changes_the_transcript_if_its_weight_is_set(tmp_path, corpu
     run = write_run(tmp_path / "run", corpus, RECOGNISER)
     beside = ["--language-model", str(lm)]
     without, with_lm = (transcribe(run, corpus, *beside, language_model="lm@text", lm_weight=w) for w in (0.0, 2.0))
+    assert read_json(run / "test.json")["language_model"] == str(lm)
     assert without == transcribe(run, corpus) != with_lm
+    assert read_json(run / "test.json")["language_model"] is None
 
 
 def test_fused_lm_is_replaceable_only_if_its_logits_are_read(tmp_path, corpus, lm, capsys):

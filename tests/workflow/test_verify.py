@@ -263,6 +263,15 @@ def test_damaged_events_are_named_and_their_whole_lines_kept(folder, project):
     assert planned_jobs(project) == {}
 
 
+def test_repair_keeps_the_whole_lines_of_a_loss_curve(project):
+    """Curves and checks of plateaus read it, and only a new training would write it."""
+    path = project / RUN / "progress.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([bytes(40) + b"\n", *lines]))
+    assert "contains the old lines" in require(verify(project, "--repair"))
+    assert path.read_bytes().splitlines(keepends=True) == lines
+
+
 @pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
 def test_repair_rewrites_the_training_record_from_its_weights(spoil_one, project, graph):
     record = project / RUN / "done.json"

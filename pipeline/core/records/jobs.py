@@ -162,12 +162,24 @@ def log_damage(path: Path, number: int) -> None:
     log.warning("%s: line %d is damaged and left out", path, number)
 
 
-def remove_damaged_lines(path: Path) -> Path:
-    """Return a copy of a `state.jsonl`, from which lines without an event are removed, under the lock of appending.
+def remove_damaged_lines(path: Path, kind: Any = AnyEvent) -> Path:
+    """Return a copy of a file, from which lines without a record are removed, under the lock of appending to events.
+
+    Args:
+        path: A `state.jsonl`, or a log of a training.
+        kind: Type of its records.
 
     Raises:
         UserError: A file cannot be written, or the file system has no locks.
     """
+
+    def is_whole(line: bytes) -> bool:
+        try:
+            parse_record(kind, line, path.name)
+        except UserError:
+            return False
+        return line.endswith(b"\n")
+
     aside = path_aside(path)
     with write_errors(path), Disk(path, path, "r+b") as handle:
         acquire_lock(handle.fileno())
@@ -175,22 +187,13 @@ def remove_damaged_lines(path: Path) -> Path:
         with replace_file(aside, "wb") as copy:
             copy.write(content)
         lines = content.splitlines(keepends=True)
-        whole = [*takewhile(holds_event, lines)]
-        rest = b"".join(line for line in lines[len(whole) :] if holds_event(line))
+        whole = [*takewhile(is_whole, lines)]
+        rest = b"".join(line for line in lines[len(whole) :] if is_whole(line))
         handle.truncate(handle.seek(sum(map(len, whole))))
         while rest:
             rest = rest[handle.write(rest) :]  # a full disk may take a part, before it refuses the next
         os.fsync(handle.fileno())
     return aside
-
-
-def holds_event(line: bytes) -> bool:
-    """Return whether a line of a `state.jsonl` is whole."""
-    try:
-        parse_record(AnyEvent, line, STATE_FILE)
-    except UserError:
-        return False
-    return line.endswith(b"\n")
 
 
 def last_event(kind: type[Kind], folder: Path) -> Kind | None:
