@@ -38,9 +38,16 @@ class FoundRun:
 
     @property
     def decodings(self) -> Iterable[str]:
-        """Return the names of the decodings of its paper."""
+        """Return the names of the decodings of its paper.
+
+        Raises:
+            UserError: The project no longer has its paper or its system.
+        """
         require_known(self.spec.paper, self.project.papers, f"{self.folder / RUN_FILE}: paper")
-        return self.project.papers[self.spec.paper].decodings
+        paper = self.project.papers[self.spec.paper]
+        where = f"{self.folder / RUN_FILE}: system, which workflow/papers/{self.spec.paper}/paper.yaml lacks"
+        require_known(self.spec.system, paper.systems, where)
+        return paper.decodings
 
     @property
     def dataset(self) -> AnyDataset:

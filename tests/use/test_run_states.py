@@ -62,6 +62,14 @@ def test_finished_run_without_weights_names_the_repair(folder):
         assert f"weights are missing; `reprise train --run {folder}` writes them again" in message(name)
 
 
+def test_run_of_a_renamed_system_names_the_paper_that_lacks_it(folder):
+    (folder / WEIGHTS_FILE).touch()
+    spec = yaml.safe_load((folder / RUN_FILE).read_text())
+    (folder / RUN_FILE).write_text(yaml.safe_dump(spec | {"system": "bases"}))
+    with pytest.raises(UserError, match=r"attention/paper\.yaml lacks: unknown name 'bases'; .*did you mean 'base'"):
+        decoding_of(find_run(str(folder), SMOKE), "")
+
+
 def test_run_without_weights_is_found_where_none_are_needed(folder):
     with pytest.raises(UserError, match="not trained at scale smoke"):
         find_run(NAME, SMOKE, needs_weights=False)
