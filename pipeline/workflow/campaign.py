@@ -6,12 +6,15 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pipeline.analysis.run_folders import changed_decoding
 from pipeline.cluster.queue import Queue, QueuedJob, queue_interval
 from pipeline.core import artifacts
+from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.outputs import Decoded
 from pipeline.core.records.training import TrainingCost
@@ -140,9 +143,19 @@ class Watch:
         return any(map(was_submitted, self.run_folders))
 
     def made(self, kinds: tuple[type[artifacts.Artifact], ...]) -> tuple[int, int]:
-        """Count the artifacts of some kinds that are made, and all that are wanted."""
-        wanted = [self.project.layout.path(artifact) for artifact in self.artifacts if isinstance(artifact, kinds)]
-        return sum(map(is_made, wanted)), len(wanted)
+        """Count the artifacts of some kinds that are made with the current settings, and all that are wanted."""
+        wanted = [artifact for artifact in self.artifacts if isinstance(artifact, kinds)]
+        made = [artifact for artifact in wanted if is_made(self.project.layout.path(artifact))]
+        return sum(not self.is_decoded_otherwise(artifact) for artifact in made), len(wanted)
+
+    def is_decoded_otherwise(self, artifact: artifacts.Artifact) -> bool:
+        """Return whether other settings than the current ones decoded an output or the output behind a score."""
+        if isinstance(artifact, artifacts.Translation | artifacts.Parse | artifacts.Transcript):
+            scored_on = getattr(artifact, "scored_on", None)
+            artifact = artifacts.Score(artifact.run, "scores", artifact.decoding, artifact.split, scored_on)
+        with suppress(UserError):  # a damaged record
+            return isinstance(artifact, artifacts.Score) and bool(changed_decoding(self.project, artifact))
+        return False
 
     @cached_property
     def logs(self) -> dict[Path, set[Path]]:

@@ -18,7 +18,7 @@ from programs import install
 from real_project import real_project
 
 from pipeline.cluster.queue import Queue
-from pipeline.core.artifacts import Encoded, Trained, Translation
+from pipeline.core.artifacts import Encoded, Score, Trained, Translation
 from pipeline.core.errors import in_hours
 from pipeline.core.records.jobs import Submission, record_event
 from pipeline.planning.plan import gpu_hours
@@ -279,6 +279,23 @@ def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
         )
     expected = {"NVIDIA A100": 2 * 8 * 0.5 + 1, "NVIDIA H100": 0.5 + 0.5 + 2, "cpu": 0.25, "AMD EPYC": 0.5 + 1}
     assert watching(project).snapshot().hours == pytest.approx(expected)
+
+
+def test_output_of_other_decoding_settings_is_not_counted(project, runs):
+    graph = Graph(project)
+    artifacts = graph.closure(graph.reports(["weighted"]))
+    output = next(artifact for artifact in artifacts if isinstance(artifact, Translation))
+    score = Score(output.run, "scores", output.decoding, output.split)
+    for artifact in (output, score):
+        touch(project.layout.path(artifact))
+    settings = project.decoding(output.run.paper, output.run.system, output.decoding).model_dump(mode="json")
+    counted = []
+    for beam in (settings["beam_size"], settings["beam_size"] + 1):
+        record = decoded(decoding=settings | {"beam_size": beam})
+        record.write(project.layout.path(output).with_suffix(".json"))
+        made = Watch(project, graph.reports(["weighted"])).snapshot().made
+        counted.append((made["decodings"][0], made["scores"][0]))
+    assert score in artifacts and counted == [(1, 1), (0, 0)]
 
 
 def test_status_screen_fits_100_columns_and_counts_each_run_once(project, runs, capsys):
