@@ -26,7 +26,7 @@ from pipeline.analysis.view import Experiment, PaperView, ScoredSplits
 from pipeline.config import DecodingConfig
 from pipeline.core import artifacts
 from pipeline.core.digests import noted_digest
-from pipeline.core.errors import UserError
+from pipeline.core.errors import REPAIR, UserError
 from pipeline.core.layout import COST_FILE, path_in_run
 from pipeline.core.records.outputs import (
     AlignmentMaps,
@@ -381,7 +381,7 @@ def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: 
         if len({score.basis(metric) for score in split if metric in score.metrics}) > 1:
             raise UserError(
                 f"{name}: seeds were scored on different references of {split[0].split}, or their {metric} was "
-                "computed in different ways; delete the older score files and run the same command again"
+                f"computed in different ways; delete the older score files, {REPAIR}"
             )
 
 

@@ -59,7 +59,7 @@ def write_results(
     A row without its numbers says why: failed, running, waiting, not run, or a changed setting of its decoding.
 
     reads   the folders of runs and corpora, and Slurm's queue if something was submitted
-    writes  results/<scale>/<paper>/… except complete reports; the next `snakemake` rebuilds what this command wrote
+    writes  results/<scale>/<paper>/… except unchanged complete ones; the next `snakemake` rebuilds the others
 
     Args:
         targets: Papers, `all`, or files in results/.

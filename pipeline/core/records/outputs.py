@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from pipeline.core.errors import UserError, count_of
+from pipeline.core.errors import REPAIR, UserError, count_of
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import Machine, TrainingCost
 from pipeline.core.schema import Closed
@@ -121,7 +121,7 @@ VERSION = re.compile(r"(?<=version:)[\d.]+|(?<=rapidfuzz-)[\d.]+")
 class ScoreFile(Scored, Record):
     """Metrics of one system on one split; an .npz file beside it holds the statistics of each sentence."""
 
-    remedy: ClassVar[str] = "score the run again"
+    remedy: ClassVar[str] = REPAIR
 
     metrics: dict[str, MetricValue]
     statistics: str = Field(description="Name of the .npz file")
