@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pipeline.core.artifacts import Artifact, Averaged, Encoded, Raw, RunArtifact, RunId, Spoken
+from pipeline.analysis.run_folders import changed_decoding
+from pipeline.core.artifacts import Artifact, Averaged, Encoded, Raw, RunArtifact, RunId, Score, Spoken
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_file
 from pipeline.core.disk import format_bytes
-from pipeline.core.errors import count_of
+from pipeline.core.errors import UserError, count_of
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
@@ -62,7 +63,7 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         reprise free --set scale=paper --remove checkpoints text   remove it
 
     Kinds:
-        checkpoints   weights kept for averaging and optimiser states, of runs whose every score is written.
+        checkpoints   weights kept for averaging and optimiser states, of runs whose every current score is written.
                       The final and the averaged weights stay; averaging other checkpoints would need a new training
         text          raw and prepared training text of encoded corpora; development and test text stay
         audio         audio of encoded speech corpora; to hear it, fetch or synthesise it again
@@ -119,8 +120,9 @@ def unneeded(graph: Graph) -> Iterator[Unneeded]:
     work = LiveWork(project.layout.work)
     artifacts, on_request = graph.closure(graph.reports(project.papers)), graph.closure(graph.on_request)
     for run, needed in artifacts_by_run(artifacts, on_request).items():
-        folder = project.layout.run(run)
-        yield from old_checkpoints(folder, [project.layout.path(artifact) for artifact in needed], work)
+        if not will_decode_again(project, needed):
+            folder = project.layout.run(run)
+            yield from old_checkpoints(folder, [project.layout.path(artifact) for artifact in needed], work)
     yield from old_runs(project, work)
     for name in project.datasets:
         yield from old_corpora(project.layout.corpus(name), work)
@@ -148,6 +150,13 @@ def artifacts_by_run(artifacts: Iterable[Artifact], on_request: Iterable[Artifac
         if isinstance(artifact, RunArtifact) and (artifact.run not in usual or isinstance(artifact, Averaged)):
             found[artifact.run].append(artifact)
     return found
+
+
+def will_decode_again(project: Project, needed: Iterable[Artifact]) -> bool:
+    """Return whether a `needed` score is of other decoding settings; the current ones may average more checkpoints."""
+    with suppress(UserError):  # a damaged record, which will be written again
+        return any(isinstance(artifact, Score) and changed_decoding(project, artifact) for artifact in needed)
+    return True
 
 
 def reports_by_folder(graph: Graph) -> dict[Path, list[str]]:

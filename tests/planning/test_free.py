@@ -4,10 +4,10 @@ import fcntl
 
 import pytest
 from fabricated import touch
-from made_records import trained_run
+from made_records import decoded, trained_run
 from real_project import project_at
 
-from pipeline.core.artifacts import Averaged, Claims, Encoded, Prepared, RunArtifact, RunId, Trained
+from pipeline.core.artifacts import Averaged, Claims, Encoded, Prepared, RunArtifact, RunId, Trained, Translation
 from pipeline.core.digests import sha256_file, write_note
 from pipeline.core.provenance import ROOT
 from pipeline.workflow.graph import Graph
@@ -81,6 +81,16 @@ def test_a_run_that_is_not_finished_or_changed_is_left_alone(work, harm):
     else:
         (next(folder.glob("scores/*/*.json")) if harm == "a score" else folder / harm).unlink()
     assert not found(work, "checkpoints")
+
+
+@pytest.mark.parametrize(("more", "count"), [(0, 3), (1, 0)])
+def test_checkpoints_stay_until_a_changed_decoding_is_made(work, more, count):
+    """It may average other checkpoints, which only a new training would write."""
+    project = project_at(work)
+    settings = project.decoding(RUN.paper, RUN.system, "averaged").model_dump(mode="json")
+    record = decoded(decoding=settings | {"average_last": settings["average_last"] + more})
+    record.write(project.layout.path(Translation(RUN, "averaged", "test")).with_suffix(".json"))
+    assert len(found(work, "checkpoints")) == count
 
 
 @pytest.mark.parametrize("name", ["seed1.before-0123abcd", "seed1-0123abcd", "seed1", "seed2-0123abcd"])
