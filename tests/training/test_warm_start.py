@@ -91,7 +91,7 @@ def test_copies_of_a_shorter_training_report_errno_in_one_line(call, new_run, fi
 
 
 ENDS_EARLY = {"validate_every": 1, "lr_factor": 8.0, "max_steps": 20}
-COSINE = {"schedule": "cosine", "lr": 0.02, "lr_factor": 1.0, "warmup_steps": 2}  # which depends on the length
+COSINE = {"schedule": "cosine", "lr": 0.1, "lr_factor": 1.0, "warmup_steps": 2}  # which depends on the length
 
 
 @pytest.mark.parametrize(("more", "schedule"), [(None, {}), (4, {}), (None, COSINE)])
