@@ -38,7 +38,8 @@ def mean(name: str) -> str:
 CELL = "tables|table2|cells|bleu"
 FOLDS = "systems|joint-an4-without-{}|decodings|joint-lm-folds"
 FOLD_J, FOLD_M = (f"joint-an4-without-{letter}@an4-without-{letter}" for letter in "jm")
-SELF = {"kind": "close", "statement": "", "printed": "", "score": "bleu", "terms": ["A", "A"], "margin": 1}
+SELF = {"kind": "close", "statement": "", "printed": "", "score": "bleu", "terms": ["A", {"system": "A"}], "margin": 1}
+PAIR = {"kind": "long_sentences", "statement": "", "printed": "", "score": "bleu", "longer_than": 9}
 PROVED = {"kind": "test", "statement": "", "printed": "", "tests": ["a.py"]}
 SCALED = "systems|C-split-cross-scaled|model|branch_scale"
 FITS_NONE = r"readings\.scale: system C-split-cross-start: model\.branch_scale start fits no choice; add one"
@@ -182,7 +183,10 @@ TOGETHER = {
     "a decoding with the name of another manifest": [
         (PAPER, "decodings|training", {}, ": this name has another meaning")
     ],
-    "a claim about one system": [(CLAIMS, "claims|x", SELF, r"claims\.x\.close\.terms: lists A twice; name different")],
+    "a claim about one system": [
+        (CLAIMS, "claims|x", SELF, r"claims\.x\.close\.terms: lists A twice; name different"),
+        (CLAIMS, "claims|y", PAIR | {"system": "A", "baseline": "A"}, r"claims\.y\.long_sentences: lists A twice"),
+    ],
     "a claim's test": [(CLAIMS, "claims|x", PROVED, ".test.tests.0: .*got 'a.py'")],
 }
 """Changes made at once (file, key, value), each with the message that one of the lines matches.

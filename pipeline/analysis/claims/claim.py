@@ -13,7 +13,7 @@ from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.reference_types import ScaleName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import System
-from pipeline.analysis.view import PaperView, Scores, Term
+from pipeline.analysis.view import PaperView, Scores, Term, as_term
 from pipeline.core.artifacts import Artifact
 from pipeline.core.schema import Closed, nearest
 
@@ -68,9 +68,16 @@ class Findings:
 
 def distinct(terms: list[Any]) -> list[Any]:
     """Refuse a term that is listed twice, because its difference from itself is nothing to test."""
-    if twice := [term for place, term in enumerate(terms) if term in terms[:place]]:
-        raise ValueError(f"lists {getattr(twice[0], 'label', twice[0])} twice; name different terms")
+    labels = [as_term(term).label for term in terms]
+    if twice := [label for place, label in enumerate(labels) if label in labels[:place]]:
+        raise ValueError(f"lists {twice[0]} twice; name different terms")
     return terms
+
+
+def of_two_systems(claim: Any) -> Any:
+    """Refuse a claim whose baseline is the system itself, for the same reason."""
+    distinct([claim.system, claim.baseline])
+    return claim
 
 
 class Claim(Closed):

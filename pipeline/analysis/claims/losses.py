@@ -5,9 +5,9 @@ from statistics import fmean
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.analysis.claims.claim import Claim, Findings, chain_links, distinct
+from pipeline.analysis.claims.claim import Claim, Findings, chain_links, distinct, of_two_systems
 from pipeline.analysis.claims.measurements import Measurements, Values
 from pipeline.analysis.evidence import Evidence, Sample, contrast
 from pipeline.analysis.reference_types import DatasetName, SystemName
@@ -31,6 +31,8 @@ class TrainedPair(Claim):
     dataset: DatasetName
     system: SystemName
     baseline: SystemName
+
+    compares_two_systems = model_validator(mode="after")(of_two_systems)
 
     @property
     def trainings(self) -> list[System]:

@@ -17,6 +17,9 @@ from pipeline.analysis.view import Scores, Term, as_term, difference_name
 from pipeline.core.schema import Number
 from pipeline.metrics import metric_named
 
+Terms = Annotated[list[SystemName | Term], AfterValidator(distinct)]
+"""Terms that are compared, so none is listed twice."""
+
 
 class ScoreClaim(Claim):
     """A claim that compares terms under one score."""
@@ -58,9 +61,7 @@ class OrderClaim(ScoreClaim):
     """A metric rises from each term to the next. Each pair of neighbours is tested separately."""
 
     kind: Literal["order"]
-    ascending: Annotated[list[SystemName | Term], AfterValidator(distinct)] = Field(
-        min_length=2, description="Terms, the smallest value first"
-    )
+    ascending: Terms = Field(min_length=2, description="Terms, the smallest value first")
     margin: Number = Field(
         default=0,
         description="Tolerated shortfall from one value to the next (perplexity: in nats); negative = required excess",
@@ -97,7 +98,7 @@ class CloseClaim(ScoreClaim):
     """Two values differ by less than a margin, either way."""
 
     kind: Literal["close"]
-    terms: Annotated[list[SystemName | Term], AfterValidator(distinct)] = Field(min_length=2, max_length=2)
+    terms: Terms = Field(min_length=2, max_length=2)
     margin: Number = Field(gt=0, description="Difference that values have to stay below (perplexity: in nats)")
 
     @property
@@ -159,10 +160,10 @@ class RatioClaim(ScoreClaim):
     """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
 
     kind: Literal["ratio"]
-    smaller: list[SystemName | Term] = Field(
+    smaller: Terms = Field(
         min_length=2, max_length=2, description="Terms between which the metric grows by the smaller factor: from, to"
     )
-    larger: list[SystemName | Term] = Field(
+    larger: Terms = Field(
         min_length=2, max_length=2, description="Terms between which it grows by the larger factor: from, to"
     )
 
@@ -240,7 +241,7 @@ class AgreementClaim(Claim):
 
     kind: Literal["agreement"]
     scores: list[ScoreName] = Field(min_length=2, max_length=2, description="Names under `scores`; the first decides")
-    pairs: list[Annotated[list[SystemName | Term], Field(min_length=2, max_length=2)]] = Field(
+    pairs: list[Annotated[Terms, Field(min_length=2, max_length=2)]] = Field(
         description="Pairs of terms, the better one first"
     )
 

@@ -4,9 +4,9 @@ from itertools import chain
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings
+from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, of_two_systems
 from pipeline.analysis.claims.measurements import Measurements, SplitsBySeed, concatenated
 from pipeline.analysis.evidence import Sample, contrast, smaller_factor
 from pipeline.analysis.reference_types import ScoredSplit, ScoreName, SystemName
@@ -23,6 +23,8 @@ class ScoredPair(Claim):
     score: ScoreName
     system: SystemName
     baseline: SystemName
+
+    compares_two_systems = model_validator(mode="after")(of_two_systems)
 
     @property
     def score_names(self) -> list[str]:
