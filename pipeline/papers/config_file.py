@@ -126,8 +126,8 @@ def require_work(config: Config, root: Path) -> None:
     """Check that the work folder can be created; relative folders start at the working directory.
 
     Raises:
-        UserError: It is an address, lies in one of the project's own folders, is too long, or
-            cannot be part of a rule's paths. Or a file, or a link to nowhere, is in the way.
+        UserError: It is an address, lies in one of the project's own folders, is too long, or cannot be part of a
+            rule's paths. Or a file is in the way, or a link to nowhere.
     """
     work = Path(config.work)
     if re.match(r"[A-Za-z][\w+.-]*://", config.work):

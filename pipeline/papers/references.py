@@ -153,7 +153,14 @@ class References:
         return system.rpartition("/")[0] or paper
 
     def _system_fault(self, name: str, paper: str, where: str, is_made: bool = True) -> str | None:
-        """Return the fault of a system, `name` or `other/name`, written in `paper`; it `is_made` for what names it."""
+        """Return the fault of a system, `name` or `other/name`, written in `paper`.
+
+        Args:
+            name: The system.
+            paper: Where it is written.
+            where: Start of the message.
+            is_made: False if what names the system trains nothing, such as a deviation.
+        """
         owner = self._owner(name, paper)
         own_name = name.removeprefix(f"{owner}/")
         if is_made:

@@ -204,8 +204,8 @@ def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
 
 def launch_counts(spec: RunSpec) -> LaunchCounts:
     """Return the counts of a run's architecture, else those of its family, else `NO_LAUNCHES`."""
-    parts = (" with fusion" if spec.fusion else "") + (
-        " with memory" if getattr(spec.model, "has_memory", False) else ""
-    )
+    parts = " with fusion" if spec.fusion else ""
+    if getattr(spec.model, "has_memory", False):
+        parts += " with memory"
     names = (spec.model.architecture + parts, spec.model.family + parts)
     return next((COUNTED[name] for name in names if name in COUNTED), NO_LAUNCHES)

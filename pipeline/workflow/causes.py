@@ -34,7 +34,7 @@ class Causes:
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
     def missing(self, artifacts: Iterable[Artifact]) -> list[Artifact]:
-        """Return the artifacts whose files do not exist, and scores of outputs that are not those of today."""
+        """Return the artifacts whose files do not exist, and scores of outputs that are not the current ones."""
         return [
             artifact
             for artifact in dict.fromkeys(artifacts)

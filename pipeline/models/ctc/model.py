@@ -65,7 +65,7 @@ class SequenceBatchNorm(nn.Module):
         if self.training:
             mean, variance, unbiased = moments(x, mask)
             with torch.no_grad():
-                finite = (mean + variance).isfinite()  # the trainer skips a step that is not, and its statistics too
+                finite = (mean + variance).isfinite()  # the trainer skips a step that is not
                 for running, new in (self.running_mean, mean), (self.running_variance, variance * unbiased):
                     running.lerp_(torch.where(finite, new, running), BATCH_NORM_MOMENTUM)
         return (x - mean) * (torch.rsqrt(variance + BATCH_NORM_EPS) * self.weight) + self.bias

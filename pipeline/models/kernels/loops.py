@@ -38,8 +38,8 @@ def loop_dtype(like: Tensor) -> torch.dtype:
 def run_recurrent(layer: Callable[..., Result], *inputs: Tensor) -> Result:
     """Return the result of torch's recurrent `layer` or cell for its `inputs` (…), in float32 on a GPU.
 
-    There autocast runs cuDNN's recurrent layers in float16, whatever its own dtype is. Gradients of a mean over
-    thousands of symbols are below its normal range. Matrix multiplications run in TF32, as in other loops.
+    There autocast runs cuDNN's recurrent layers in float16, even if its dtype is bfloat16. Gradients of a mean over
+    thousands of symbols are below the normal range of float16. Matrix multiplications run in TF32, as in other loops.
     """
     if not inputs[0].is_cuda:
         return layer(*inputs)
