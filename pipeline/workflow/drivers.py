@@ -132,14 +132,19 @@ def liveness_reason(driver: Driver, force: bool = False) -> str | None:
 
     Args:
         driver: The registered driver.
-        force: Assume that processes of machines which cannot be asked are gone.
+        force: Assume that processes which cannot be asked about are gone.
     """
     host, pid, job = driver.host, driver.pid, driver.job
     if is_on_this_machine(driver):
         # With our own id it is an earlier process.
-        alive = pid != os.getpid() and is_snakemake_process(pid, driver.user)
+        alive = pid != os.getpid() and is_snakemake_process(pid, None if force else driver.user)
         if not alive:
             return None
+        if driver.user != os.getuid():
+            return (
+                f"snakemake of another user runs on this machine as process {pid}; wait for it, or if that user knows "
+                "that it has ended, run `reprise unlock --force`"
+            )
         return f"snakemake runs on this machine as process {pid}; wait for it, or end it first ({stop_command(pid)})"
     if force or is_from_earlier_boot(driver):
         return None

@@ -96,7 +96,7 @@ def unlock(*, force: bool = False) -> None:
     touched: Snakemake adopts them. Snakemake's own locks are removed, too. Writes no file.
 
     Args:
-        force: Assume that a Snakemake on another machine is dead.
+        force: Assume that a Snakemake on another machine, or one of another user that /proc hides, is dead.
 
     Raises:
         UserError: A Snakemake may still be running, or the working folder is not that of a project.
