@@ -41,6 +41,8 @@ from pipeline.workflow.targets import reports_asked_for
 
 RECORDS = Path(".snakemake/metadata")
 """Snakemake's records of the files that it made."""
+Known = dict[artifacts.Report, list[float | None]]
+"""Complete reports that an earlier round of --watch compared, and the times of their inputs, None if missing."""
 
 
 def write_results(
@@ -73,12 +75,12 @@ def write_results(
     require_work(project.config, project.root)
     graph = Graph(project)
     reports = list(dict.fromkeys(report for target in targets for report in reports_asked_for(graph, target)))
-    watcher = Watch(project, reports)
+    watcher, known = Watch(project, reports), Known()
     while True:
         campaign = watcher.snapshot()
         score_decoded(graph, reports)
         with recording_digests():
-            partial = PartialReports(graph, Causes(graph, campaign))
+            partial = PartialReports(graph, Causes(graph, campaign), known)
             made = [partial.make(report) for report in reports]
         mark_incomplete(partial.incomplete)
         for line in summary(campaign, made):
@@ -142,13 +144,18 @@ def mark_incomplete(paths: Iterable[Path]) -> None:
 class PartialReports:
     """Writer of reports from the files that exist.
 
+    Args:
+        graph: The graph of the project.
+        causes: Reasons for missing artifacts.
+        known: Reports that need not be compared again as long as their inputs stay; this round adds its own.
+
     Attributes:
         folder: Where the report at work is written first.
         incomplete: Files that were written, to be marked with `mark_incomplete`.
     """
 
-    def __init__(self, graph: Graph, causes: Causes):
-        self.graph, self.causes, self.project = graph, causes, graph.project
+    def __init__(self, graph: Graph, causes: Causes, known: Known):
+        self.graph, self.causes, self.project, self.known = graph, causes, graph.project, known
         self.folder = Path()
         self.incomplete: list[Path] = []
 
@@ -160,11 +167,15 @@ class PartialReports:
         Returns:
             The report, with what it lacks.
         """
-        path = self.project.layout.path(report)
+        layout, inputs = self.project.layout, flatten(self.graph.inputs(report))
+        path, files = layout.path(report), [layout.path(artifact) for artifact in inputs]
+        times = [file.stat().st_mtime if file.exists() else None for file in files]
+        if path.exists() and self.known.get(report) == times:
+            return WrittenReport(path, "")
         with tempfile.TemporaryDirectory() as folder:
             self.folder = Path(folder)
             try:
-                lacks = self.write(report, self.causes.missing(flatten(self.graph.inputs(report))))
+                lacks = self.write(report, self.causes.missing(inputs))
             except (UserError, NotRun) as error:
                 return WrittenReport(path, str(error), is_written=False)
             contents = {path.with_name(file.name): file.read_bytes() for file in self.folder.glob(f"{path.stem}.*")}
@@ -173,6 +184,8 @@ class PartialReports:
                 with atomic_write(file, "wb") as handle:
                     handle.write(content)
             self.incomplete += contents
+        if not lacks:
+            self.known[report] = times
         return WrittenReport(path, lacks)
 
     def write(self, report: artifacts.Report, missing: list[artifacts.Artifact]) -> str:

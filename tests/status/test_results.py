@@ -44,7 +44,7 @@ from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import ProjectOptions
 from pipeline.report import results
 from pipeline.report.claims import write_claims
-from pipeline.report.results import mark_incomplete
+from pipeline.report.results import PartialReports, mark_incomplete
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.drivers import register_driver
@@ -301,6 +301,20 @@ def test_complete_report_is_kept_until_its_content_changes(project, scores, caps
     assert path.read_text() == written[0][0] and path.stat().st_mtime == WRITTEN_IN_PART
     assert "reports: 1 complete" in capsys.readouterr().out
     assert Watch(project, [TABLE]).snapshot().made["reports"][0] == 0
+
+
+def test_watching_compares_a_complete_report_once_per_input(project, scores, monkeypatch):
+    """The last of three rounds finds a score that is newer."""
+    for artifact in scores:
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+    graph, known, written, write = Graph(project), {}, [], PartialReports.write
+    monkeypatch.setattr(PartialReports, "write", lambda self, *what: written.append(what) or write(self, *what))
+    for compared in (1, 1, 2):
+        if compared == 2:
+            os.utime(project.layout.path(scores[0]), (WRITTEN_IN_PART, WRITTEN_IN_PART))
+        causes = Causes(graph, Watch(project, [TABLE]).snapshot())
+        assert not PartialReports(graph, causes, known).make(TABLE).lacks and len(written) == compared
 
 
 @pytest.mark.slow
