@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pipeline.analysis.run_folders import changed_in
+from pipeline.analysis.run_folders import changed_in, is_outdated
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.core.command_line import Argument
@@ -209,7 +209,10 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
         score = Score(found.id, measure, name, split, scored_on)
         if (path := found.folder / path_in_run(score)).exists():
             if done := TrainedRun.read_if_there(found.folder / DONE_FILE):
-                ScoreFile.read(path).require_training(done.weights_digest, path)
+                scored = ScoreFile.read(path)
+                scored.require_training(done.weights_digest, path)
+                if is_outdated(score, path, scored):
+                    log.warning("%s: its output was decoded again since; `snakemake` scores the new one", path)
             config = found.project.decoding(found.spec.paper, found.spec.system, name)
             if changed := changed_in(found.folder, score, config):
                 log.warning("%s: was decoded with another %s than %r has now", path, ", ".join(changed), name)

@@ -12,6 +12,7 @@ from fabricated import touch
 from made_records import decoded, score_file, trained_run
 
 from pipeline.core.errors import UserError
+from pipeline.core.files import note_path
 from pipeline.core.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.core.records.outputs import AveragedWeights, TunedWeights
 from pipeline.decoding.decode_split import parse_decoding
@@ -139,6 +140,17 @@ def test_compared_score_of_other_decoding_settings_is_named(found, caplog, beam,
     decoded(decoding={"beam_size": beam}).write(output.with_suffix(".json"))
     find_score(found, "sacrebleu", "test", "final")
     assert ("scores/final/test.json: was decoded with another beam_size than 'final' has now" in caplog.text) == warned
+
+
+@pytest.mark.parametrize("digest", ["0", "1"])
+def test_compared_score_of_an_earlier_output_is_named(found, caplog, digest):
+    trained_run(weights_digest="new").write(found.folder / DONE_FILE)
+    inputs = {"elsewhere/translations/final/test.tok": "0" * 64}
+    scored = score_file({}, 10).model_copy(update={"training": "new", "inputs": inputs})
+    scored.write(touch(found.folder / "scores/final/test.json"))
+    touch(note_path(found.folder / "translations/final/test.tok"), digest * 64)
+    find_score(found, "sacrebleu", "test", "final")
+    assert ("its output was decoded again since" in caplog.text) == (digest == "1")
 
 
 def test_score_of_an_earlier_training_is_not_compared(found):
