@@ -233,9 +233,10 @@ def require_project(folder: Path, otherwise: str) -> None:
         raise UserError(f"no project {here} (no config.yaml beside workflow/){cd}, or {otherwise}")
     code = folder / "pipeline"
     if code.is_dir() and not code.samefile(ROOT / "pipeline") and code_digest(code) != code_digest():
+        module = ", or write `python -m` before `reprise`" if folder == Path() else ""
         raise UserError(
             f"this program has the code of {ROOT}, and the project {here} has its own; activate the environment of "
-            "this project, or write `python -m` before `reprise`"
+            f"that project{module}"
         )
 
 
