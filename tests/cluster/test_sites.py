@@ -61,8 +61,9 @@ def test_slurm_profile_runs_the_code_of_its_own_clone(project):
 
 def test_user_without_a_name_gets_one_from_the_profile(monkeypatch):
     """A container may run as any number; Snakemake asks `getpass` for the name."""
-    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        monkeypatch.delenv(name, raising=False)
+    names = ("LOGNAME", "USER", "LNAME", "USERNAME")
+    monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if name not in names})
+    monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)
     monkeypatch.chdir(ROOT)
     yte.process_yaml(Path("profiles/default/profile.yaml").read_text())
