@@ -1,9 +1,7 @@
 """Decode a split: translations, parses and transcripts, one per line, and a report beside them."""
 
-import contextlib
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +20,7 @@ from pipeline.data.encoded_files import require_whole
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies, vocabularies
 from pipeline.decoding.trained_model import Decoder, TrainedModel, build_decoder, prepare_language_model
-from pipeline.training.guards import is_out_of_memory
+from pipeline.training.guards import out_of_memory_explained
 from pipeline.training.machine import precision_on
 
 log = logging.getLogger(__name__)
@@ -266,7 +264,7 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     outputs: list[list[int]] = [[]] * total
     finished, started, reported = 0, time.perf_counter(), time.perf_counter()
     for indices, batch in batches:
-        with out_of_memory_explained(trained, batches, batch), trained.autocast():
+        with out_of_memory_explained(out_of_memory_in_search, trained, batches, batch), trained.autocast():
             hypotheses = decoder(batch.to(trained.device))
         for sentence, best in zip(indices.tolist(), hypotheses, strict=True):
             outputs[sentence] = best.tokens
@@ -280,28 +278,16 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     return DecodedSplit(outputs, time.perf_counter() - started, cut)
 
 
-@contextlib.contextmanager
-def out_of_memory_explained(
+def out_of_memory_in_search(
     trained: TrainedModel, batches: EvalBatches[Any, Any], batch: TextBatch | SpeechBatch
-) -> Iterator[None]:
-    """Turn an out-of-memory error within the block, which decodes `batch`, into one that names the setting to change.
-
-    Raises:
-        UserError: Memory ran out.
-        RuntimeError: Another error of torch occurred.
-        MemoryError: Replaced by UserError, like torch's errors about memory.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        (rows, length), positions = batch.src_shape, batches.batch_positions
-        remedy = f"set decoding.batch_tokens to {positions // 2} (now {positions})"
-        if rows == 1:
-            remedy = "lower decoding.beam_size, or decode on a device with more memory"
-        found = f"{count_of(rows, 'sequence')} of up to {length} positions"
-        raise UserError(f"{trained.spec.name}: out of memory decoding {found}; {remedy}") from error
+) -> UserError:
+    """Return the error that a search of a `batch`, one of `batches`, does not fit into memory."""
+    (rows, length), positions = batch.src_shape, batches.batch_positions
+    remedy = f"set decoding.batch_tokens to {positions // 2} (now {positions})"
+    if rows == 1:
+        remedy = "lower decoding.beam_size, or decode on a device with more memory"
+    found = f"{count_of(rows, 'sequence')} of up to {length} positions"
+    return UserError(f"{trained.spec.name}: out of memory decoding {found}; {remedy}")
 
 
 def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:

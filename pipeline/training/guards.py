@@ -2,7 +2,8 @@
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -88,30 +89,36 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 @contextlib.contextmanager
-def out_of_memory_explained(spec: RunSpec, step: int, batches: Sequence[AnyBatch], positions: int) -> Iterator[None]:
-    """Turn an out-of-memory error within the block into an OutOfMemory error that names the setting to change.
-
-    Args:
-        spec: The run that trains.
-        step: Number of the step, from 0.
-        batches: Micro-batches that are computed in the block.
-        positions: Positions of a micro-batch at present: the setting, or fewer after memory ran out before.
+def out_of_memory_explained(explain: Callable[..., UserError], *arguments: Any) -> Iterator[None]:
+    """Turn an out-of-memory error within the block into `explain(*arguments)`, which names the setting to change.
 
     Raises:
-        OutOfMemory: Memory ran out.
+        UserError: Memory ran out.
         RuntimeError: Another error of torch occurred.
-        MemoryError: Replaced by OutOfMemory, like torch's errors about memory.
+        MemoryError: Replaced by UserError, like torch's errors about memory.
     """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        key = "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
-        raise OutOfMemory(
-            f"{spec.name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set "
-            f"training.{key} to {positions // 2} (now {positions}): the step keeps its size, in more micro-batches"
-        ) from error
+        raise explain(*arguments) from error
+
+
+def out_of_memory_in_step(spec: RunSpec, step: int, batches: Sequence[AnyBatch], positions: int) -> OutOfMemory:
+    """Return the error that micro-batches do not fit into memory.
+
+    Args:
+        spec: The run that trains.
+        step: Number of the step, from 0.
+        batches: Micro-batches that were computed.
+        positions: Positions of a micro-batch at present: the setting, or fewer after memory ran out before.
+    """
+    key = "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
+    return OutOfMemory(
+        f"{spec.name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set "
+        f"training.{key} to {positions // 2} (now {positions}): the step keeps its size, in more micro-batches"
+    )
 
 
 def out_of_memory_with_one_sequence(spec: RunSpec, step: int, where: str) -> OutOfMemory:

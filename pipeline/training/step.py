@@ -200,7 +200,8 @@ class StepRunner:
 
     def out_of_memory_explained(self, step: int, batches: Sequence[AnyBatch]) -> AbstractContextManager[None]:
         """Return `guards.out_of_memory_explained` for micro-batches of the present size."""
-        return guards.out_of_memory_explained(self.spec, step, batches, self.batches.micro_batch_positions)
+        positions = self.batches.micro_batch_positions
+        return guards.out_of_memory_explained(guards.out_of_memory_in_step, self.spec, step, batches, positions)
 
     def between_steps(self, work: Callable[[], Result]) -> Result:
         """Return the result of `work`, which can be repeated; drop all CUDA graphs if they leave it no memory."""

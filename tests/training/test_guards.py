@@ -268,7 +268,10 @@ def test_out_of_memory_without_micro_batch_names_unit_of_model(reads):
     limits = {"micro_batch_frames": 4000, "micro_batch_tokens": 600}
     spec = SimpleNamespace(name="x", model=SimpleNamespace(reads=reads), training=SimpleNamespace(**limits))
     key = "micro_batch_frames to 2000" if reads == "speech" else "micro_batch_tokens to 300"
-    with pytest.raises(UserError, match=key), guards.out_of_memory_explained(spec, 3, [], limits[key.split()[0]]):
+    with (
+        pytest.raises(UserError, match=key),
+        guards.out_of_memory_explained(guards.out_of_memory_in_step, spec, 3, [], limits[key.split()[0]]),
+    ):
         raise MemoryError
 
 
