@@ -296,9 +296,9 @@ def changed_decoding(experiment: Experiment, artifact: artifacts.Score) -> list[
     They include `language_model` if that is trained with other settings, and `dataset` if other data is transcribed.
     """
     run, layout = artifact.run, experiment.layout
+    record = decoded_record(layout.run(run), artifact)
     config = experiment.decoding(run.paper, run.system, artifact.decoding)
-    changed = changed_in(layout.run(run), artifact, config)
-    record = Decoded.read_if_there(layout.path(scored_output(artifact)).with_suffix(".json"))
+    changed = changed_in(layout.run(run), artifact, config, record)
     if record and record.language_model and "language_model" not in changed:
         other = experiment.decoding_language_model(run, artifact.decoding)
         is_same = other and layout.run(other).name == Path(record.language_model).name
@@ -309,7 +309,9 @@ def changed_decoding(experiment: Experiment, artifact: artifacts.Score) -> list[
     return changed
 
 
-def changed_in(run_folder: Path, artifact: artifacts.Score, config: DecodingConfig) -> list[str]:
+def changed_in(
+    run_folder: Path, artifact: artifacts.Score, config: DecodingConfig, record: Decoded | None
+) -> list[str]:
     """Return the settings of a decoding that differ from those behind a score.
 
     A perplexity has no record of its settings. It depends on the averaged weights alone, as does a translation by them.
@@ -318,14 +320,19 @@ def changed_in(run_folder: Path, artifact: artifacts.Score, config: DecodingConf
         run_folder: Folder of the run.
         artifact: The score.
         config: The decoding of its name.
+        record: Record of the output behind the score, by `decoded_record`.
     """
-    record = Decoded.read_if_there((run_folder / path_in_run(scored_output(artifact))).with_suffix(".json"))
     changed = config.changed_since(record.decoding) if record else []
     if artifact.measure == LogLikelihoods.folder and changed:
         score = ScoreFile.read_if_there(run_folder / path_in_run(artifact))
         is_same = score and record and score.weights == record.weights
         return [name for name in changed if name in AVERAGING] if is_same else []
     return changed
+
+
+def decoded_record(run_folder: Path, artifact: artifacts.Score) -> Decoded | None:
+    """Return the record of the output behind a score; None if there is none."""
+    return Decoded.read_if_there((run_folder / path_in_run(scored_output(artifact))).with_suffix(".json"))
 
 
 def is_outdated(artifact: artifacts.Score, path: Path, score: ScoreFile) -> bool:

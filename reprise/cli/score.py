@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pipeline.analysis.run_folders import changed_in, is_outdated
+from pipeline.analysis.run_folders import changed_in, decoded_record, is_outdated
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.core.command_line import Argument
@@ -214,7 +214,7 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
                 if is_outdated(score, path, scored):
                     log.warning("%s: its output was decoded again since; `snakemake` scores the new one", path)
             config = found.project.decoding(found.spec.paper, found.spec.system, name)
-            if changed := changed_in(found.folder, score, config):
+            if changed := changed_in(found.folder, score, config, decoded_record(found.folder, score)):
                 log.warning("%s: was decoded with another %s than %r has now", path, ", ".join(changed), name)
             if name != usual:
                 log.warning("%s: decoding %r is not scored yet; comparing %r", found.id.folder, usual, name)
