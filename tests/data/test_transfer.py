@@ -28,9 +28,15 @@ KNOWN = f"sha256:{SHA256}"
 
 @pytest.fixture
 def server(server, monkeypatch):
-    for name, value in {"SILENCE_S": 0.2, "SLOWEST_S": 0.15, "PROGRESS_BYTES": 100_000}.items():
-        monkeypatch.setattr(transfer, name, value)
+    monkeypatch.setattr(transfer, "PROGRESS_BYTES", 100_000)
     return server
+
+
+@pytest.fixture
+def short_limits(monkeypatch):
+    """Let a client wait for less time than the server pauses; a busy machine may exceed these limits by itself."""
+    monkeypatch.setattr(transfer, "SILENCE_S", 0.2)
+    monkeypatch.setattr(transfer, "SLOWEST_S", 0.15)
 
 
 @pytest.fixture
@@ -55,6 +61,7 @@ def fault(server, path, target, **how):
 ARRIVING = ["good", "flaky", "moved", "cut", "moved-cut", "cut-no-ranges", "no-ranges", "corrupt-once", "stall"]
 
 
+@pytest.mark.usefixtures("short_limits")
 @pytest.mark.parametrize("path", [*ARRIVING, "no-length", "no-length-cut", "moved-endless"])
 @pytest.mark.parametrize("expected", [len(CONTENT), None], ids=["size known", "size unknown"])
 def test_a_file_arrives_whole_through_any_passing_fault(server, target, path, expected):
@@ -109,6 +116,7 @@ REASONS = {
 }
 
 
+@pytest.mark.usefixtures("short_limits")
 @pytest.mark.parametrize("path", REASONS)
 def test_failing_url_is_reported_with_the_reason(server, target, path):
     assert REASONS[path] in (found := fault(server, path, target)) and f"{server.url}/{path}" in found
@@ -170,12 +178,13 @@ def test_full_disk_is_reported_before_the_download(server, target, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["slow-status", "slow-head", "slow-redirect", "slow-chunk", "slow-body"])
-def test_bytes_now_and_then_are_no_progress(server, target, path, monkeypatch):
+def test_bytes_now_and_then_are_no_progress(server, target, path, monkeypatch, caplog):
+    """The client counts its attempts: a busy server may not read a request that was cut off after 0.3 s."""
+    caplog.set_level(logging.INFO)
     monkeypatch.setattr(transfer, "ANSWER_S", 0.3)
-    monkeypatch.setattr(transfer, "SILENCE_S", 2.0)  # a busy machine may be silent for longer than the usual 0.2 s
-    began = time.monotonic()
+    monkeypatch.setattr(transfer, "SLOWEST_S", 0.15)
     assert f"/{path}: stalled" in fault(server, path, target)
-    assert time.monotonic() - began < 5 and len(server.asked) == transfer.ATTEMPTS
+    assert caplog.text.count(f"/{path}: stalled") == transfer.ATTEMPTS - 1  # the last stall is the error
 
 
 def test_size_that_only_a_server_claims_does_not_stop_the_search(server, tmp_path):
@@ -193,6 +202,7 @@ def test_deadline_closes_connections_opened_after_it(server):
             pass
 
 
+@pytest.mark.usefixtures("short_limits")
 @pytest.mark.parametrize("path", ["missing", "silent", "altered", "loop", "says-petabytes"])
 @pytest.mark.parametrize("user", ["", "user:{}@"])
 def test_logs_and_errors_have_no_secrets(server, target, path, user, caplog):
