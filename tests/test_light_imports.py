@@ -49,6 +49,18 @@ assert all(forecast.parameters for forecast in every.forecasts.values())
     ),
     (
         """
+from pipeline.models.architectures import build_model
+from pipeline.models.seq2seq import count_parameters_on_meta
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+config = WeightedTransformerConfig(
+    architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, branch_start="projected"
+)
+assert count_parameters_on_meta(lambda: build_model(config, (9, 9)))
+""",
+        "sympy torch._dynamo",
+    ),
+    (
+        """
 import torch
 from made_records import training_config
 from pipeline.training.update_rules import update_rule

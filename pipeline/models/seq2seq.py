@@ -247,6 +247,8 @@ class ShapesOnly(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is Tensor.normal_ or func is nn.init.normal_:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        if func is Tensor.uniform_:
+            return torch.ones((), device="cpu").expand(args[0].shape)
         if func is Tensor.norm:
             return args[0].select(kwargs["dim"], 0)
         if func is torch.rand and kwargs.get("device") is None:
