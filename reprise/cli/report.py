@@ -11,6 +11,7 @@ from pipeline.core.records.corpus import SpeechCorpus, read_corpus
 from pipeline.core.schema import require_known
 from pipeline.data.dataset import AnyDataset, is_redistributable
 from pipeline.data.text.checks import comparison_key
+from pipeline.data.text.text_files import lines_of
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
 from pipeline.workflow.targets import snakemake_command
@@ -98,15 +99,24 @@ def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
         A line for each pair of splits that overlap.
     """
     names = {"speech": "{}.en", "trees": f"{{}}.tok.{dataset.languages[0]}"}
+    name = names.get(dataset.form, f"{{}}.{dataset.languages[0]}")
+    paths = {split: prepared / name.format(split) for split in dataset.split_names}
+    held_out = {split: [*keys_in(path)] for split, path in paths.items() if split != "train" and path.exists()}
     before: dict[str, set[str]] = {}
-    for split in dataset.split_names:
-        path = prepared / names.get(dataset.form, f"{{}}.{dataset.languages[0]}").format(split)
+    for split, path in paths.items():
         if not path.exists():
             yield f"{split}: overlap with other splits unknown, as its text was removed to free disk space"
-            continue
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        keys = [comparison_key(line) for line in lines]
-        for other, there in before.items():
-            if shared := sum(key in there for key in keys):
-                yield f"{split}: {shared:,} of {len(lines):,} sentences {'is' if shared == 1 else 'are'} in {other} too"
-        before[split] = set(keys)
+        elif split == "train":  # first, and too large to keep as a whole
+            before[split] = set[str]().union(*held_out.values()).intersection(keys_in(path))
+        else:
+            keys = held_out[split]
+            for other, there in before.items():
+                if shared := sum(key in there for key in keys):
+                    verb = "is" if shared == 1 else "are"
+                    yield f"{split}: {shared:,} of {len(keys):,} sentences {verb} in {other} too"
+            before[split] = set(keys)
+
+
+def keys_in(path: Path) -> Iterator[str]:
+    """Return the keys of the sentences in a file of prepared text, one by one."""
+    return map(comparison_key, lines_of(path, "prepare it again"))
