@@ -7,6 +7,7 @@ from made_records import data_loss, decoded, score_file, start_cost, trained_run
 from real_project import real_project
 
 from pipeline.core.artifacts import RunId
+from pipeline.core.digests import sha256_file, write_note
 from pipeline.core.errors import UserError
 from reprise.__main__ import main as reprise
 from reprise.cli.record import RunRecord, portable_path, read_records, shown_metrics, table_rows
@@ -104,6 +105,25 @@ def test_scores_of_an_earlier_training_are_not_recorded(tmp_path):
         score.write(tmp_path / "scores" / "final" / "test.json")
         with pytest.raises(UserError, match=r"test\.json: scores weights") if refused else nullcontext():
             assert RunRecord.of(tmp_path, one.run).scores == {"scores/final/test": score}
+
+
+def test_scores_of_an_earlier_output_are_not_recorded(tmp_path, caplog):
+    one, output = record(1), tmp_path / "translations/final/test.tok"
+    one.trained.write(tmp_path / "done.json")
+    output.parent.mkdir(parents=True)
+    output.write_text("a dog\n")
+    write_note(output)
+    inputs = {
+        f"runs/weighted/C/a/seed1/translations/final/{split}.tok": sha256_file(output) for split in ("test", "dev")
+    }
+    score = one.scores["scores/final/test"].model_copy(update={"inputs": inputs})
+    for split in ("test", "dev"):
+        score.write(tmp_path / f"scores/final/{split}.json")
+    assert RunRecord.of(tmp_path, one.run).scores.keys() == {"scores/final/test", "scores/final/dev"}
+    output.write_text("two cats\n")
+    write_note(output)
+    assert RunRecord.of(tmp_path, one.run).scores.keys() == {"scores/final/dev"}
+    assert "scores/final/test.json: is left out, as its output was decoded again since" in caplog.text
 
 
 def test_folders_of_a_machine_are_left_out():
