@@ -1,5 +1,6 @@
 """Pages of outputs: each system's text for a test set, with scores, charts and recordings."""
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -159,7 +160,7 @@ def word_accuracy(
 
 def bucket_of(count: int) -> int:
     """Return the bucket of a frequency."""
-    return max(place for place, least in enumerate(FREQUENCIES) if count >= least)
+    return bisect(FREQUENCIES, count) - 1
 
 
 def bucket_name(bucket: int) -> str:

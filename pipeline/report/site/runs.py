@@ -12,7 +12,7 @@ from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Tra
 from pipeline.core.errors import count_of, printable_lines
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records.outputs import Decoded, ScoreFile
-from pipeline.core.records.record import read_lines_as
+from pipeline.core.records.record import Record, read_lines_as
 from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
 from pipeline.report.labels import run_title
 from pipeline.report.site.charts import HeatChart, LineChart, curves, heat, thinned
@@ -102,7 +102,9 @@ def flat(spec: RunSpec) -> dict[str, str]:
 def training_charts(site: SiteData, run: RunId) -> Iterator[LineChart]:
     """Draw losses and other quantities over a training."""
     folder = site.project.layout.run(run)
-    progress, validations = read_progress_lines(folder, ProgressLine), read_progress_lines(folder, ValidationLine)
+    lines = read_progress_lines(folder, Record)
+    progress = [line for line in lines if isinstance(line, ProgressLine)]
+    validations = [line for line in lines if isinstance(line, ValidationLine)]
     losses = thinned(
         [{"x": line.step, "y": number(line.nll_per_token), "series": "training, with dropout"} for line in progress]
     )
