@@ -9,8 +9,6 @@ from textwrap import fill as fill_text
 from pipeline.analysis.cells.cell import NOT_COMPARABLE, is_ours
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.verdicts import ClaimResult
-from pipeline.analysis.run_folders import RunFolders
-from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Table
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.schema import require_known
@@ -187,8 +185,7 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
     found = Counter(filled.verdict(name, index) or "without a printed number" for index in ours)
     verdicts = ", ".join(f"{count} {what}" for what, count in found.items())
-    folders = RunFolders(PaperView(project, paper))
-    sizes = [record.parameters.total for run in filled.all_runs if (record := folders.trained(run))]
+    sizes = [record.parameters.total for run in filled.all_runs if (record := filled.table.folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
     size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing is trained yet"
     target = project.layout.path(Table(paper, table))
@@ -208,9 +205,7 @@ def order(filled: FilledTable, name: str, rows: list[int]) -> str:
         rows: Numbers of the rows that are ours.
     """
     cells = (filled.cells[name][index] for index in rows)
-    known = [
-        (float(cell["printed"]), float(cell["ours"].split()[0])) for cell in cells if cell["printed"] and cell["ours"]
-    ]
+    known = [(float(cell["printed"]), float(cell["ours"])) for cell in cells if cell["printed"] and cell["ours"]]
     pairs = [(a, b) for a, b in combinations(known, 2) if a[0] != b[0]]
     alike = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 for a, b in pairs)
     compared = f"; {alike} of {len(pairs)} pairs of rows are in the printed order" if pairs else ""
