@@ -19,6 +19,7 @@ from typing import ClassVar
 from pydantic import Field
 from torch import Tensor
 
+from pipeline.analysis.run_folders import is_outdated
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core import disk, files, layout
 from pipeline.core.digests import sha256_file
@@ -124,7 +125,7 @@ def scores_of(
 
     Args:
         folder: Folder of the run.
-        chosen: The decoding; scores of outputs that other settings decoded are left out.
+        chosen: The decoding; scores of outputs that other settings decoded, now or before, are left out.
         weights: Digest of the weights; scores of other weights are left out.
         training: Digest of the run's final weights; scores of an earlier training are left out.
     """
@@ -138,7 +139,7 @@ def scores_of(
         else:
             outputs = map(Decoded.read, folder.glob(f"trans*/{chosen.name}/{path.name}"))
             is_ours = any(it.weights == weights and not chosen.config.changed_since(it.decoding) for it in outputs)
-        if is_ours and record.training in (None, training):
+        if is_ours and record.training in (None, training) and not is_outdated(path, record):
             scores.setdefault(record.test_set, {}).update(record.metrics)
     return scores
 

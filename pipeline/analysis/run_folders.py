@@ -168,9 +168,7 @@ class RunFolders:
             score, trained = ScoreFile.read_if_there(path), self.trained(artifact.run)
             if score and trained:
                 score.require_training(trained.weights_digest, path)
-            outdated = score and (
-                changed_decoding(self.view.experiment, artifact) or is_outdated(artifact, path, score)
-            )
+            outdated = score and (changed_decoding(self.view.experiment, artifact) or is_outdated(path, score))
             self._scores[artifact] = None if outdated else score
         return self._scores[artifact]
 
@@ -335,11 +333,14 @@ def decoded_record(run_folder: Path, artifact: artifacts.Score) -> Decoded | Non
     return Decoded.read_if_there((run_folder / path_in_run(scored_output(artifact))).with_suffix(".json"))
 
 
-def is_outdated(artifact: artifacts.Score, path: Path, score: ScoreFile) -> bool:
-    """Return whether the output behind the `score` in `path` was decoded again since."""
-    name = path_in_run(scored_output(artifact))
-    scored = next((digest for file, digest in score.inputs.items() if file.endswith(f"/{name}")), None)
-    return scored is not None and noted_digest(path.parents[2] / name) not in (None, scored)
+def is_outdated(path: Path, score: ScoreFile) -> bool:
+    """Return whether the output behind the `score` in `path`, a file of its run, was decoded again since."""
+    inputs = ((Path(file).parts[-3:], digest) for file, digest in score.inputs.items())
+    return any(
+        noted_digest(path.parents[2].joinpath(*place)) not in (None, digest)
+        for place, digest in inputs
+        if place[0] in ("translations", "transcripts")
+    )
 
 
 def scored_output(artifact: artifacts.Score) -> artifacts.SplitArtifact:

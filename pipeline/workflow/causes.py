@@ -53,7 +53,7 @@ class Causes:
             return False
         path = self.layout.path(artifact)
         with suppress(UserError):
-            return (score := ScoreFile.read_if_there(path)) is not None and is_outdated(artifact, path, score)
+            return (score := ScoreFile.read_if_there(path)) is not None and is_outdated(path, score)
         return False
 
     def why(self, artifacts: Iterable[Artifact]) -> str:

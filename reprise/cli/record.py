@@ -19,7 +19,6 @@ from pipeline.analysis.run_folders import is_outdated
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.config import RunSpec
 from pipeline.config.training import differing_settings
-from pipeline.core.artifacts import RunId, Score
 from pipeline.core.command_line import Argument
 from pipeline.core.digests import sha256_json
 from pipeline.core.disk import require_writable
@@ -66,8 +65,7 @@ class RunRecord(Record):
             UserError: The run is not finished or not scored, or a score belongs to an earlier training.
         """
         trained, cost = TrainedRun.read(folder / DONE_FILE), TrainingCost.read_if_there(folder / COST_FILE)
-        own = RunId(run.paper, run.system, run.dataset, run.seed)
-        if not (scores := dict(read_scores(folder, own, trained.weights_digest))):
+        if not (scores := dict(read_scores(folder, trained.weights_digest))):
             raise UserError(f"{folder}: not scored yet; run `snakemake` for a table that reads it")
         provenance = {key: value for key, value in trained.provenance.items() if key != "node"}
         starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
@@ -120,12 +118,11 @@ class RunRecord(Record):
         return path
 
 
-def read_scores(folder: Path, run: RunId, weights: str) -> Iterator[tuple[str, ScoreFile]]:
+def read_scores(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
     """Read every score file of a run, but none of an output that was decoded again since.
 
     Args:
         folder: Folder of the run.
-        run: The run.
         weights: Digest of its final weights.
 
     Yields:
@@ -137,9 +134,7 @@ def read_scores(folder: Path, run: RunId, weights: str) -> Iterator[tuple[str, S
     for path in sorted(path for measure in MEASURES for path in folder.glob(f"{measure}/*/*.json")):
         score = ScoreFile.read(path)
         score.require_training(weights, path)
-        split, _, scored_on = path.stem.partition("@")
-        measure, decoding, _ = path.relative_to(folder).parts
-        if is_outdated(Score(run, measure, decoding, split, scored_on or None), path, score):
+        if is_outdated(path, score):
             log.warning("%s: is left out, as its output was decoded again since; `snakemake` scores the new one", path)
             continue
         inputs = {portable_path(name): digest for name, digest in score.inputs.items()}

@@ -211,7 +211,7 @@ def find_score(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
             if done := TrainedRun.read_if_there(found.folder / DONE_FILE):
                 scored = ScoreFile.read(path)
                 scored.require_training(done.weights_digest, path)
-                if is_outdated(score, path, scored):
+                if is_outdated(path, scored):
                     log.warning("%s: its output was decoded again since; `snakemake` scores the new one", path)
             config = found.project.decoding(found.spec.paper, found.spec.system, name)
             if changed := changed_in(found.folder, score, config, decoded_record(found.folder, score)):

@@ -113,11 +113,9 @@ def test_scores_of_an_earlier_output_are_not_recorded(tmp_path, caplog):
     output.parent.mkdir(parents=True)
     output.write_text("a dog\n")
     write_note(output)
-    inputs = {
-        f"runs/weighted/C/a/seed1/translations/final/{split}.tok": sha256_file(output) for split in ("test", "dev")
-    }
-    score = one.scores["scores/final/test"].model_copy(update={"inputs": inputs})
     for split in ("test", "dev"):
+        inputs = {f"runs/weighted/C/a/seed1/translations/final/{split}.tok": sha256_file(output)}
+        score = one.scores["scores/final/test"].model_copy(update={"inputs": inputs})
         score.write(tmp_path / f"scores/final/{split}.json")
     assert RunRecord.of(tmp_path, one.run).scores.keys() == {"scores/final/test", "scores/final/dev"}
     output.write_text("two cats\n")

@@ -11,6 +11,7 @@ from made_records import decoded, score_file
 from packed_model import pack
 
 from pipeline.config import DecodingConfig
+from pipeline.core.digests import sha256_file, write_note
 from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
@@ -125,6 +126,20 @@ def test_model_card_has_scores_of_its_weights_and_decoding_only(
         decoded(decoding={"beam_size": 8}, weights=decoded_by).write(output.with_suffix(".json"))
     chosen = NamedDecoding("final", DecodingConfig(beam_size=beam), tmp_path / "model.safetensors", None)
     assert {*scores_of(tmp_path, chosen, "ours", "ended").get("toy", {})} == shown
+
+
+def test_model_card_has_no_score_of_an_earlier_output(tmp_path):
+    output = touch(tmp_path / "translations/final/test.tok")
+    decoded(decoding={"beam_size": 8}, weights="ours").write(output.with_suffix(".json"))
+    value = {"chrf": {"value": 50.0, "low": None, "high": None, "signature": "toy"}}
+    path = touch(tmp_path / "scores/final/test.npz").with_suffix(".json")
+    score_file(value, 10).model_copy(update={"inputs": {str(output): sha256_file(output)}}).write(path)
+    chosen = NamedDecoding("final", DecodingConfig(beam_size=8), tmp_path / "model.safetensors", None)
+    write_note(output)
+    assert scores_of(tmp_path, chosen, "ours", "ended")
+    output.write_text("another\n")
+    write_note(output)
+    assert not scores_of(tmp_path, chosen, "ours", "ended")
 
 
 def test_a_model_whose_files_belong_together_translates(tmp_path):
