@@ -82,7 +82,8 @@ def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = Fals
     gaps = [earlier for earlier, later in itertools.pairwise(steps) if later - earlier > every]
     if gaps not in ([], [given_up_after]):
         raise UserError(f"{run_folder}/checkpoints: a checkpoint between steps {steps} is missing; {REPAIR}")
-    return [path for step, path in kept if not best or step in best_steps(run_folder, steps, count)]
+    chosen = best_steps(run_folder, steps, count) if best else steps
+    return [path for step, path in kept if step in chosen]
 
 
 def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:

@@ -1,4 +1,5 @@
 import json
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from toy_run import write_corpus, write_run
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line
+from pipeline.decoding import averaging
 from pipeline.decoding.averaging import write_average
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
@@ -92,6 +94,14 @@ def test_best_checkpoints_have_lowest_dev_loss_earlier_on_ties(run, losses, coun
     note_losses(run, losses)
     average(run, count, best=True)
     assert_is_average_of(run, expected)
+
+
+def test_losses_of_the_best_checkpoints_are_read_once(run, monkeypatch):
+    note_losses(run, (3, 1, 2, 4))
+    read = Mock(wraps=averaging.read_lines_as)
+    monkeypatch.setattr(averaging, "read_lines_as", read)
+    average(run, 2, best=True)
+    assert read.call_count == 1
 
 
 def test_best_average_names_the_first_step_without_dev_loss(run):
