@@ -115,7 +115,7 @@ class Sample:
         """Return the groups over which the run-to-run variance is pooled."""
         return self.pool or (self.by_seed,)
 
-    def rescaled(self, scale: Scale, weight: float = 1) -> "Sample":
+    def rescaled(self, scale: Scale, weight: float) -> "Sample":
         """Return the sample on a scale, times a weight; groups that became infinite are dropped from its pool."""
         pool = tuple(group for group in map(scale, self.groups) if np.isfinite(group).all())
         by_seed, draws = (weight * scale(values) for values in (self.by_seed, self.draws))

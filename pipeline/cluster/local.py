@@ -35,7 +35,7 @@ ACQUIRED: dict[str, list[int]] = {}
 LISTED_WITHIN_S = 60.0  # a driver that is not loaded takes seconds
 
 
-def acquire_gpus(count: int, jobs_per_gpu: int = 1, alone: bool = False) -> None:
+def acquire_gpus(count: int, jobs_per_gpu: int, alone: bool = False) -> None:
     """Block until `count` GPUs are free, then restrict `CUDA_VISIBLE_DEVICES` to them.
 
     If the machine has fewer GPUs, nothing is restricted, and the job itself reports it.

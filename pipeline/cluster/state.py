@@ -44,7 +44,7 @@ def read_failure(run: Path, key: str | None = None) -> jobs.Failure | None:
     return None
 
 
-def record_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
+def record_failure(run: Path, key: str, error: str, trace: str | None) -> None:
     """Record that this process of `run` with a `key` failed by an `error`; no `trace` if the user has to fix it."""
     failure = jobs.Failure(key=key, job=job_name(), node=node_name(), rank=rank(), error=error, traceback=trace)
     jobs.record_event(run, failure)

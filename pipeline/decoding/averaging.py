@@ -47,7 +47,7 @@ def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
     log.info("%s: mean of steps %s", out, ", ".join(str(header["step"]) for header in metadata))
 
 
-def select_checkpoints(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
+def select_checkpoints(run_folder: Path, count: int, key: str, best: bool) -> list[Path]:
     """Return the weight files to average, oldest checkpoint first.
 
     Args:

@@ -26,7 +26,7 @@ def choose_weights(
     config: DecodingConfig,
     language_model: Path | None,
     out: Path,
-    others: Sequence[Path] = (),
+    others: Sequence[Path],
 ) -> None:
     """Write the pair of fusion weights with the lowest word error rate, and the whole grid.
 

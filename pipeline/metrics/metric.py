@@ -140,7 +140,7 @@ def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, 
 
 
 @lru_cache(maxsize=8)
-def draw_counts(sentences: int, resamples: int, seed: int = SEED) -> tuple[np.ndarray, ...]:
+def draw_counts(sentences: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
     """Count how often each resample draws each sentence.
 
     Args:

@@ -152,7 +152,7 @@ NO_LAUNCHES = LaunchCounts(0)
 
 
 def step_seconds(
-    spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device, triton: bool = False
+    spec: RunSpec, step: "StepShape", parameters: int, flops: float, device: Device, triton: bool
 ) -> float:
     """Return the seconds of a training step on one GPU, from the times of computing and of launching.
 

@@ -1,7 +1,7 @@
 """Tables of a paper: each printed number beside ours, as CSV, and as Markdown with notes that fits a terminal."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pandas import DataFrame, concat
@@ -86,7 +86,7 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
 
 def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
     """Return Markdown notes below a table: data, metrics, scale rules, readings and deviations."""
-    lines = ["Data and metrics:", "", *(f"- {name}: {column_note(filled, name, literal)}" for name in filled.cells)]
+    lines = ["Data and metrics:", "", *(f"- {name}: {column_note(filled, name)}" for name in filled.cells)]
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
         "several, decodings.",
@@ -117,10 +117,10 @@ def deviation_lines(deviations: list[Deviation], filled: FilledTable) -> list[st
     return ["Deviations:", "", *lines] if lines else []
 
 
-def column_note(filled: FilledTable, name: str, escape: Callable[[str], str] = str) -> str:
-    """Return a line on a column: its metric, substituted data, and why it is not comparable with the printed one."""
+def column_note(filled: FilledTable, name: str) -> str:
+    """Return a Markdown line on a column: its metric, substituted data, and why it is not comparable."""
     remark = column_remark(filled, name)
-    values = [{key: escape(str(value)) for key, value in row.items()} for row in filled.cells[name]]
+    values = [{key: literal(str(value)) for key, value in row.items()} for row in filled.cells[name]]
     return filled.entry.cells[name].note(values, f"; {remark}" if remark else "")
 
 

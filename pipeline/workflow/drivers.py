@@ -82,7 +82,7 @@ def unregister_driver() -> None:
             path.unlink(missing_ok=True)
 
 
-def prune_stale(force: bool = False) -> tuple[list[Driver], list[str]]:
+def prune_stale(force: bool) -> tuple[list[Driver], list[str]]:
     """Remove the entries of dead drivers.
 
     Args:

@@ -31,7 +31,7 @@ class NoisePools:
     """Cache of values by training, quantity and detail."""
 
     def pool(
-        self, system: str, dataset: str, quantity: str, values: Callable[[str], Values], detail: str = ""
+        self, system: str, dataset: str, quantity: str, values: Callable[[str], Values], detail: str
     ) -> tuple[tuple[np.ndarray, ...], str]:
         """Collect a quantity of every system of the same family that is trained on the same data.
 
