@@ -54,7 +54,7 @@ class RunRecord(Record):
     )
     scores: dict[str, ScoreFile] = Field(description="By measure/decoding/split")
     decodings: dict[str, dict[str, Any]] = Field(
-        default={}, description="Settings behind outputs, by decoding/split; of older records none"
+        default={}, description="Settings behind scored outputs, by decoding/split; of older records none"
     )
 
     @classmethod
@@ -76,7 +76,7 @@ class RunRecord(Record):
             cost=cost and cost.model_copy(update={"starts": starts}),
             late_gain=gain if gain < 1 else None,
             scores=scores,
-            decodings=dict(read_decodings(folder)),
+            decodings=dict(read_decodings(folder, scores)),
         )
 
     @property
@@ -141,11 +141,16 @@ def read_scores(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
         yield str(path.relative_to(folder).with_suffix("")), score.model_copy(update={"inputs": inputs})
 
 
-def read_decodings(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield decoding/split and settings of each output in the `folder` of a run."""
+def read_decodings(folder: Path, scores: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield decoding/split and settings of each output in the `folder` of a run that `scores` were counted on.
+
+    Others are left out, because the record may keep a score of an earlier output, with its settings.
+    """
+    scored = {output for measure, output in (name.split("/", 1) for name in scores) if measure != "perplexities"}
     for path in sorted(path for kind in ("translations", "transcripts") for path in folder.glob(f"{kind}/*/*.json")):
-        if record := Decoded.read_if_valid(path):
-            yield f"{path.parent.name}/{path.stem}", record.decoding
+        name = f"{path.parent.name}/{path.stem}"
+        if name in scored and (record := Decoded.read_if_valid(path)):
+            yield name, record.decoding
 
 
 def portable_path(name: str) -> str:

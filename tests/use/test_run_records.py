@@ -124,6 +124,24 @@ def test_scores_of_an_earlier_output_are_not_recorded(tmp_path, caplog):
     assert "scores/final/test.json: is left out, as its output was decoded again since" in caplog.text
 
 
+def test_recorded_score_keeps_the_settings_it_was_decoded_with(tmp_path):
+    one, output = record(1), tmp_path / "translations/final/test.tok"
+    one.trained.write(tmp_path / "done.json")
+    for beam, text, scores in ((4, "a dog\n", ("scores", "perplexities")), (8, "two cats\n", ())):
+        decoded(decoding={"beam_size": beam}).write(output.with_suffix(".json"))
+        output.write_text(text)
+        write_note(output)
+        inputs = {"runs/weighted/C/a/seed1/translations/final/test.tok": sha256_file(output)}
+        score = one.scores["scores/final/test"]
+        for measure in scores:
+            read = inputs if measure == "scores" else {}
+            score.model_copy(update={"inputs": read}).write(tmp_path / measure / "final/test.json")
+        RunRecord.of(tmp_path, one.run).store(tmp_path / "records")
+    (kept,) = read_records(tmp_path / "records")
+    assert kept.scores.keys() == {"scores/final/test", "perplexities/final/test"}
+    assert kept.decodings == {"final/test": {"beam_size": 4}}
+
+
 def test_folders_of_a_machine_are_left_out():
     assert portable_path("/scratch/runs/me/corpora/a/prepared/test.de") == "corpora/a/prepared/test.de"
     assert portable_path("../../corpora/a/encoded") == "corpora/a/encoded"
