@@ -55,8 +55,8 @@ class FilledTable:
             index: Number of the row, from 0.
 
         Returns:
-            `higher` or `lower` if ours is, beyond its interval; otherwise `agrees`, `cited`, `not run`, `not scored`
-            or `not comparable`. Empty if nothing can be compared.
+            `higher` or `lower` if ours is, beyond its interval; otherwise `agrees`, `cited`, `not run`, `not scored`,
+            `incomplete` or `not comparable`. Empty if nothing can be compared.
         """
         cell, row, values = self.entry.cells[name], self.table.rows[index], self.cells[name][index]
         if not is_ours(row):
@@ -120,14 +120,13 @@ def status(table: PrintedTable, cells: dict[str, list[dict[str, str]]], index: i
     if all(found):
         return "run"
     runs = unique(run for cell in wanted.values() for run in cell.runs(table.view, row))
-    why, started = missing(table.folders, runs), any(table.folders.trained(run) for run in runs)
-    return INCOMPLETE if any(found) or (started and why == NOT_RUN) else why
+    return INCOMPLETE if any(found) else missing(table.folders, runs)
 
 
 def missing(folders: RunFolders, runs: Iterable[RunId]) -> str:
-    """Return why a number of some runs is missing: not all of them are trained, or they are not scored."""
+    """Return why a number of some runs is missing: none or only some of them are trained, or they are not scored."""
     states = {bool(folders.trained(run)) for run in runs}
-    return NOT_SCORED if states == {True} else NOT_RUN
+    return NOT_SCORED if states == {True} else INCOMPLETE if True in states else NOT_RUN
 
 
 def run_columns(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:

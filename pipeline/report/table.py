@@ -7,7 +7,7 @@ from pathlib import Path
 from pandas import DataFrame, concat
 
 from pipeline.analysis.cells.cell import Cell, is_ours
-from pipeline.core.artifacts import RunId
+from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.errors import count_of
 from pipeline.papers.comparability import Reason, format_reasons
 from pipeline.papers.paper import Deviation
@@ -15,6 +15,7 @@ from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
 from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
+from pipeline.report.labels import seeds_in_words
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_report
 
 log = logging.getLogger(__name__)
@@ -87,10 +88,11 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
 def notes_below(project: Project, paper: str, filled: FilledTable) -> str:
     """Return Markdown notes below a table: data, metrics, scale rules, readings and deviations."""
     lines = ["Data and metrics:", "", *(f"- {name}: {column_note(filled, name)}" for name in filled.cells)]
+    seeds = seeds_in_words(map(Trained, filled.all_runs))
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
-        "several, decodings.",
-        "- hours: device hours of training, restarts included, summed over the seeds of a row.",
+        f"several, decodings.{f' Seeds: {seeds}.' if seeds else ''}",
+        "- hours: device hours of training, restarts included, summed over the runs of a row.",
         "",
         f"Scale `{project.config.scale}`: {literal(project.scale.description)}",
         "",

@@ -129,6 +129,13 @@ def test_a_trained_row_without_a_score_is_not_called_not_run(project, tmp_path, 
     assert "9 not run, 1 not scored" in capsys.readouterr().out
 
 
+def test_row_of_which_a_seed_is_missing_is_called_incomplete(tmp_path, capsys):
+    project = real_project({"work": str(tmp_path), "seeds": 2})
+    write_training(project, project.runs_of("weighted", "C", "wmt14-en-de")[0], [2.0], [2.0])
+    assert show(tmp_path, "--set", "seeds=2") == 0
+    assert "9 not run, 1 incomplete" in " ".join(capsys.readouterr().out.split())
+
+
 def test_table_without_scores_shows_its_columns_and_states(project, capsys):
     paper, run = project.papers["weighted"], project.runs_of("weighted", "C", "wmt14-en-de")[0]
     entry, name = paper.tables["table2"], "parameters_here"

@@ -18,7 +18,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json, write_json
 from pipeline.core.provenance import ROOT
 from pipeline.papers.reports import table_artifacts
-from pipeline.report.table import scale_rules
+from pipeline.report.filled_table import fill
+from pipeline.report.table import render, scale_rules
 
 
 def project_in(folder, **settings):
@@ -66,6 +67,11 @@ def test_mean_is_over_seeds_and_a_missing_seed_is_not_run(tmp_path):
     found = [float(row[f"bleu_{name}"]) for name in ("ours", "low", "high", "spread")]
     assert found == pytest.approx([mean, mean - 1.5, mean + 0.5, statistics.stdev(values)], abs=0.005)
     assert row["runs"].count(";") == 2
+
+
+def test_notes_of_a_table_name_its_seeds(tmp_path):
+    project = project_in(tmp_path, seeds=[7, 2, 11])
+    assert " Seeds: 7, 2, 11.\n" in render(project, "weighted", "table2", fill(project, "weighted", "table2"))
 
 
 def test_several_decodings_of_a_row_are_averaged(project):

@@ -247,6 +247,25 @@ def test_runs_that_never_ran_have_no_page(site):
     assert begun and {path.name for path in folder.glob("run-*.html")} == begun
 
 
+def test_cell_of_some_seeds_links_to_the_run_that_explains_it(tmp_path):
+    """One seed of three is done; the second failed, or no other was started."""
+    project = real_project({"work": str(tmp_path / "work"), "scale": "demo", "seeds": 3})
+    for system in ("C", "N4"):
+        first, second, _ = project.runs_of("weighted", system, "wmt14-en-de")
+        write_training(project, first, [2.0], [2.0])
+        if system == "C":
+            write_failure(folder_of(project, second), "no memory")
+    site = site_of(project, tmp_path / "site")
+    check_links(site)
+    table = read(site / "paper-weighted.html").split('id="table-table2"')[1].split("</tbody>")[0]
+    links = {
+        system: [re.findall(rf"run-weighted\.{system}\.[^.]*\.seed(\d)", cell) for cell in table.split("<td")]
+        for system in ("C", "N4")
+    }
+    assert [found for found in links["C"] if found] == [["2"], ["2"], ["1"]]
+    assert [found for found in links["N4"] if found] == [["1"]]
+
+
 def test_trained_system_without_scores_is_not_called_not_run(project, tmp_path):
     for system in ("attention/C1", "C"):
         write_training(project, project.runs_of("weighted", system, "wmt14-en-de")[0], [2.0], [2.0])

@@ -10,7 +10,7 @@ from pipeline.analysis.cells.scores import GainCell, ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, TranscriptTable
 from pipeline.core.errors import UserError, count_of
 from pipeline.core.json_csv import from_text
-from pipeline.report.filled_table import NOT_RUN, UNFINISHED, FilledTable, fill
+from pipeline.report.filled_table import INCOMPLETE, NOT_RUN, NOT_SCORED, UNFINISHED, FilledTable, fill
 from pipeline.report.labels import METRICS, SYMBOLS, column_titles, with_minus, with_names
 from pipeline.report.site.site_data import DONE, SiteData
 from pipeline.report.table import column_remark, scale_rules
@@ -55,7 +55,7 @@ class ShownCell:
         difference: Ours minus printed, if they are comparable.
         marks: Names of its badges, which are classes of the style sheet.
         why_not: Why it is not comparable.
-        runs: The runs behind our number.
+        runs: The runs behind our number, or behind the mark in its place, that have a page.
     """
 
     printed: str = ""
@@ -213,11 +213,12 @@ def shown_table(site: SiteData, paper: str, name: str, filled: FilledTable) -> S
 def shown_row(site: SiteData, paper: str, filled: FilledTable, index: int, order: Sequence[str]) -> ShownRow:
     """Return row `index` in the words and marks of its page; `order` names its cells."""
     cells = {key: shown_cell(site, filled, key, index) for key in order}
-    status, runs = filled.runs["status"][index], [run for cell in cells.values() for run in cell.runs]
+    row, status = filled.table.rows[index], filled.runs["status"][index]
+    runs = [run for key in order for run in filled.entry.cells[key].runs(filled.table.view, row)]
     if status in UNFINISHED:
         status = row_state(site, runs)
     return ShownRow(
-        name=row_name(site, paper, filled.table.rows[index].get("system", ""), filled.names[index]),
+        name=row_name(site, paper, row.get("system", ""), filled.names[index]),
         settings=settings(site, filled, index, runs),
         cells=cells,
         deviations=[int(number) for number in filled.runs["deviations"][index].split()],
@@ -277,8 +278,9 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int) -> Sh
     cell, values = filled.entry.cells[name], filled.cells[name][index]
     runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
     standing, as_shown = filled.verdict(name, index), str if isinstance(cell, ScoreCell | GainCell) else short
-    if standing == NOT_RUN:
+    if standing in (NOT_RUN, INCOMPLETE):
         standing = site.why_missing(runs)
+    linked = DONE if values["ours"] or standing == NOT_SCORED else standing
     one_seed = is_score and bool(values["ours"]) and len(runs) == 1
     return ShownCell(
         printed=with_minus(as_shown(values["printed"])),
@@ -288,7 +290,7 @@ def shown_cell(site: SiteData, filled: FilledTable, name: str, index: int) -> Sh
         difference="" if values.get("why_not") else with_minus(values.get("difference", "")),
         marks=[mark.replace(" ", "-") for mark in (standing, "provisional" if one_seed else "") if mark],
         why_not=values.get("why_not", ""),
-        runs=runs,
+        runs=[run for run in runs if site.status(run) == linked != NOT_RUN],  # one that was not started has no page
     )
 
 
