@@ -138,7 +138,9 @@ def render_examples(
     return paragraphs(
         f"# {literal(project.papers[paper].title)}: {table}, scale {project.config.scale}",
         prose(entry.caption),
-        grid(["", "ours", "BLEU"], [[row["item"], row["ours"] or NOTHING, row["bleu"]] for row in rows]),
+        grid(
+            ["", "ours", "BLEU"], [[row["item"], shown_output(row["ours"], row["bleu"]), row["bleu"]] for row in rows]
+        ),
         grid(["", "printed"], [[row["item"], row["printed"]] for row in rows]),
         chosen,
     )
@@ -237,13 +239,13 @@ class Texts:
 
 
 def shown_output(text: str, score: object) -> str:
-    """Return an output as tables show it, an empty one by name.
+    """Return an output as tables show it, one without words by name.
 
     Args:
         text: The output.
         score: Its score; "" if it was not run.
     """
-    return text or (NOT_RUN if score == "" else NOTHING)
+    return text.strip() or (NOT_RUN if score == "" else NOTHING)
 
 
 def render_transcripts(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:

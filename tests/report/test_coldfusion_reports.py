@@ -171,7 +171,7 @@ def test_long_utterances_with_most_word_errors_are_shown(project, tmp_path):
     written_down = ["the dog <b>parks add the small cat", "no no no no", SAID[2], "they sing one song today"]
     for system, artifact in transcripts(project, "coldfusion", "table1").items():
         if system != "tuned-9-5":
-            lines = {entry.chosen_by: written_down, "CF4": ["", *SAID[1:]]}.get(system, SAID)
+            lines = {entry.chosen_by: written_down, "CF4": ["  ", *SAID[1:]]}.get(system, SAID)
             touch(project.layout.path(artifact), "".join(f"{line}\n" for line in lines))
     rows = make_report("transcript-table", "coldfusion", "table1", tmp_path / "table1.csv")
     assert [row["utterance"] for row in rows if row["model"] == "Ground Truth"] == ["1", "3", "4"]

@@ -80,8 +80,9 @@ def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, li
 
 @pytest.mark.parametrize(("score", "value"), [("bleu", "0.0"), ("word_errors", "7")])
 def test_empty_text_of_a_table_is_named(score, value):
-    rows = with_empty_named(["item", "ours", score], [["a", "", value], ["b", "", ""], ["c", "ein Hund", value]])
-    assert rows == [["a", "(nothing)", value], ["b", "not run", ""], ["c", "ein Hund", value]]
+    rows = [["a", "", value], ["b", "", ""], ["c", "ein Hund", value], ["d", "  ", value]]
+    shown = ["(nothing)", "not run", "ein Hund", "(nothing)"]
+    assert [text for _, text, _ in with_empty_named(["item", "ours", score], rows)] == shown
 
 
 def test_table_and_figure_that_were_cut_short_are_shown(project, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ const WORD = /([\u3001-\u30ff\u3400-\u9fff\uff00-\uffef]|[^\s\u3001-\u30ff\u3400
 const words = (text) => [...text.matchAll(WORD)].map(([, word, space]) => ({ word, space }));
 
 function marked(text, reference) {
-  if (!text) return make("span", "(nothing)", { class: "soft" });
+  if (!text.trim()) return make("span", "(nothing)", { class: "soft" });
   const line = make("span");
   for (const [kind, { word, space }] of common(words(text), words(reference))) {
     if (kind === "same") line.append(word, space);
