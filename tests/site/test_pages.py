@@ -78,6 +78,13 @@ def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, li
     assert not any(re.search(r"\b(nan|NaN|inf|Infinity)\b", page) for page in pages)
 
 
+def test_page_of_outputs_names_the_one_seed_that_it_shows(tmp_path):
+    project = real_project({"work": str(tmp_path / "work"), "scale": "demo", "seeds": [7, 2]})
+    make_results(project)
+    pages = [*map(read, site_of(project, tmp_path / "site").glob("outputs-*.html"))]
+    assert len(pages) >= 3 and all(" with seed 7, " in page for page in pages)
+
+
 @pytest.mark.parametrize(("score", "value"), [("bleu", "0.0"), ("word_errors", "7")])
 def test_empty_text_of_a_table_is_named(score, value):
     rows = [["a", "", value], ["b", "", ""], ["c", "ein Hund", value], ["d", "  ", value]]

@@ -86,11 +86,15 @@ class OutputSet:
         """Return the folder of the corpus."""
         return self.site.project.layout.corpus(self.dataset)
 
+    @property
+    def seed(self) -> int:
+        """Return the seed whose outputs are shown, the first."""
+        return self.site.project.config.seed_list[0]
+
     @cached_property
     def artifacts(self) -> list[DecodedArtifact]:
         """Return the outputs of the first seed that have a text and a score."""
-        seed = self.site.project.config.seed_list[0]
-        return [output for output in decoded_outputs(self.site) if output.run.seed == seed and self.has(output)]
+        return [output for output in decoded_outputs(self.site) if output.run.seed == self.seed and self.has(output)]
 
     def has(self, artifact: DecodedArtifact) -> bool:
         """Return whether an output is of this split and has a score."""
