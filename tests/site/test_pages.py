@@ -40,6 +40,7 @@ from pipeline.report.site import outputs
 from pipeline.report.site.build import build
 from pipeline.report.site.charts import Number, by_group, curves, differences, nice_axis
 from pipeline.report.site.compare import compare_page
+from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
@@ -83,6 +84,12 @@ def test_page_of_outputs_names_the_one_seed_that_it_shows(tmp_path):
     make_results(project)
     pages = [*map(read, site_of(project, tmp_path / "site").glob("outputs-*.html"))]
     assert len(pages) >= 3 and all(" with seed 7, " in page for page in pages)
+
+
+def test_decodings_of_a_system_are_not_counted_as_systems():
+    found = OutputSet(Some(), "toy", "dev")
+    vars(found)["artifacts"] = [Some(run="C"), Some(run="C"), Some(run="N4")]
+    assert found.counted == "3 outputs of 2 systems"
 
 
 @pytest.mark.parametrize(("score", "value"), [("bleu", "0.0"), ("word_errors", "7")])

@@ -96,6 +96,12 @@ class OutputSet:
         """Return the outputs of the first seed that have a text and a score."""
         return [output for output in decoded_outputs(self.site) if output.run.seed == self.seed and self.has(output)]
 
+    @property
+    def counted(self) -> str:
+        """Return the numbers of outputs and of systems; a system may have several decodings."""
+        systems = len({output.run for output in self.artifacts})
+        return f"{count_of(len(self.artifacts), 'output')} of {count_of(systems, 'system')}"
+
     def has(self, artifact: DecodedArtifact) -> bool:
         """Return whether an output is of this split and has a score."""
         wanted = (dataset_of(artifact), artifact.split) == (self.dataset, self.split)

@@ -110,7 +110,7 @@ function sentence(row, chosen) {
   const others = systems.map((_, place) => place).filter((place) => !chosen.includes(place));
   if (others.length) {
     const more = make("details");
-    more.append(make("summary", others.length > 1 ? `the other ${others.length} systems` : "the other system"));
+    more.append(make("summary", others.length > 1 ? `the other ${others.length} outputs` : "the other output"));
     more.addEventListener("toggle", () => {
       if (!more.open || more.querySelector("dl")) return;
       const rest = make("dl");
