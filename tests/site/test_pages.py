@@ -1,5 +1,6 @@
 """Pages show measured and missing results, escape every text, and have the same bytes for the same results."""
 
+import csv
 import math
 import random
 import re
@@ -235,6 +236,15 @@ def test_cell_links_to_its_run_and_a_failed_one_is_marked(site, weighted):
     assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted\.A\.', weighted)
     failed = next(site[1].glob("run-weighted.A.*en-de*"))
     assert "does not fit &lt;b&gt;" in read(failed)
+
+
+def test_csv_beside_a_table_has_the_numbers_of_the_page(site, weighted):
+    """A file in results/ may be older, or of other seeds."""
+    table = weighted.split('<h2 id="table2">')[1].split("</tbody>")[0]
+    (file,) = re.findall(r'<a href="([^"]*)">CSV</a>', table)
+    with open(site[1] / file, encoding="utf-8", newline="") as lines:
+        found = [row["bleu_ours"] for row in csv.DictReader(lines) if row["bleu_ours"]]
+    assert len(found) == 2 and all(f">{number}</a>" in table for number in found)
 
 
 def test_mark_of_all_cells_stands_once_above_the_table(weighted):

@@ -63,11 +63,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
             if compare.write_comparison(pages, paper, name, table)
         },
         commands={name: snakemake_command(site.project, path) for name, path in paths.items()},
-        downloads={
-            name: pages.copy(path, f"tables/{file_name(paper, name)}.csv")
-            for name, path in paths.items()
-            if path.exists()
-        },
+        downloads={name: write_table(pages, paper, name, table) for name, table in filled.items()},
         others=other_tables(site, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
         claims=shown_claims(site, Labels(view), results, claims.scores),
@@ -76,6 +72,13 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
         short=MARK_LABELS,
     )
     return card, table_links(paper, short_title(record.title), filled)
+
+
+def write_table(pages: Pages, paper: str, name: str, filled: FilledTable) -> str:
+    """Write the CSV of a table that a page shows, and return its path; the one in results/ may be of other runs."""
+    path = f"tables/{file_name(paper, name)}.csv"
+    pages.write(path, filled.frame.to_csv(index=False, lineterminator="\n").encode())
+    return path
 
 
 def common_titles(tables: Iterable[ShownTable]) -> dict[str, str]:
