@@ -82,6 +82,18 @@ def test_dev_curves_name_unit_and_who_misses_the_line(project, paper, systems, d
     assert re.search(r"reached by [^;]+ after \d+ steps; not by [^;]+\.$", drawing.facts)
 
 
+@pytest.mark.parametrize(("kind", "name"), [(LossCurves, "loss_curves"), (DevCurves, "dev_curves")])
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_caption_explains_the_paler_curves_of_further_seeds(tmp_path, kind, name, seeds):
+    project = real_project({"work": str(tmp_path), "scale": "demo", "seeds": seeds})
+    for run in project.runs_of("weighted", "C", "wmt14-en-de"):
+        write_training(project, run, [2.0, 1.0], [2.0, 1.0])
+    figure = kind(kind=name, caption="Toy.", dataset="wmt14-en-de", systems=["C"])
+    drawing = figure.draw(PaperView(project, "weighted"))
+    assert len({line.get_alpha() for line in drawing.picture.axes[0].get_lines()} - {None}) == seeds
+    assert drawing.facts.endswith(" Paler curves are further seeds.") == (seeds > 1)
+
+
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):
     losses = {"attention/C1": [5.0, 4.0, 3.5], "C": [4.8, 3.9]}
     for system, dev in losses.items():

@@ -1,6 +1,6 @@
 """Figures of curves: losses and branch weights over a training, and BLEU by sentence length."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Literal
 
@@ -54,6 +54,7 @@ class LossCurves(Figure):
         axes.legend()
         facts = (
             f"Training goes from left to right. Steps: {', '.join(steps)}; {count_of(len(rows), 'validation')} drawn."
+            f"{on_further_seeds(rows)}"
         )
         return Drawing(picture, rows, facts)
 
@@ -103,9 +104,14 @@ class DevCurves(Figure):
         axes.legend()
         facts = (
             f"The dotted line is the lowest loss of the first system's first seed, {level:.3f} nats, reached by "
-            f"{'; '.join(reached)}."
+            f"{'; '.join(reached)}.{on_further_seeds(rows)}"
         )
         return Drawing(picture, rows, facts)
+
+
+def on_further_seeds(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a caption says about curves of other seeds than the first; empty if there are none."""
+    return " Paler curves are further seeds." if len({row["seed"] for row in rows}) > 1 else ""
 
 
 class BranchWeights(Figure):
