@@ -141,12 +141,13 @@ def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
         UserError: A dataset has this name, or the data have a fault.
     """
     path = root / "workflow/datasets" / f"{name}.yaml"
+    splits = root / "data" / name
     if path.exists():
-        raise UserError(f"{path}: exists already; choose another name, or remove it")
+        old = f"{path} and {splits}" if splits.exists() else "it"  # splits with other contents are refused, too
+        raise UserError(f"{path}: exists already; choose another name, or move {old} away")
     single = (given.src, given.tgt, given.pairs, given.trees, given.recordings)
     for given_path in (*filter(None, single), *given.dev, *given.test):
         refuse_pipe(given_path)
-    splits = root / "data" / name
     with remove_on_failure(splits):
         template, facts = choose_template(name, given, splits)
         terms = {key: json.dumps(getattr(given, key) or text, ensure_ascii=False) for key, text in UNKNOWN.items()}

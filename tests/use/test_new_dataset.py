@@ -275,6 +275,18 @@ def test_a_file_of_ones_own_is_never_written_over_by_a_split(root, refused, kind
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
+def test_dataset_can_be_split_again_after_the_move_that_is_named(root, refused):
+    for language in ("en", "uk"):
+        write(root / f"all.{language}", sentences(40, 1))
+    words = ["new", "dataset", "mine", "--src", "all.en", "--tgt", "all.uk", "--split"]
+    assert reprise([*words, "0.5/0.25/0.25"]) == 0
+    again = [*words, "0.8/0.1/0.1"]
+    assert "or move workflow/datasets/mine.yaml and data/mine away" in refused(*again)
+    (root / "workflow/datasets/mine.yaml").rename("mine.yaml")
+    (root / "data/mine").rename("old")
+    assert reprise(again) == 0
+
+
 def test_failed_new_dataset_removes_splits_and_keeps_other_files(root, monkeypatch, refused):
     for language in ("en", "uk"):
         write(root / f"all.{language}", sentences(40, 1))
