@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -199,6 +200,10 @@ class Workflow:
             errors = "\n".join(causes(whole.decode(errors="replace").splitlines()))
             raise UserError(f"{errors}\nthe whole output is in {self.log}")
 
+    def in_words(self) -> str:
+        """Describe the process as `Campaign.driver` does, with a note if it was interrupted."""
+        return f"snakemake, process {self.process.pid} of this machine" + (" (stopping)" if self.received else "")
+
     def ticks(self) -> Iterator[None]:
         """Yield every second until Snakemake ends, and once after."""
         while self.process.poll() is None:
@@ -278,6 +283,8 @@ def show_screen(workflow: Workflow, watch: Watch, title: str) -> None:
     with Live(screen=True, auto_refresh=False) as live:
         for _ in workflow.ticks():
             campaign = watch.snapshot()
+            if not campaign.driver and workflow.process.poll() is None:  # it registers late, and ends after its jobs
+                campaign = replace(campaign, driver=workflow.in_words())
             live.update(screen(campaign, f"{title}{pace.left(campaign)}", None, ""), refresh=True)
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -184,13 +185,18 @@ def test_a_signal_that_nohup_ignores_ends_nothing(project):
     assert made.process.returncode == 0 and made.received is None
 
 
-def test_a_terminal_has_a_screen(project, monkeypatch, capsys):
+@pytest.mark.parametrize("received", [None, signal.SIGINT])
+def test_a_terminal_has_a_screen_that_names_the_process(project, monkeypatch, capsys, received):
+    """It is named before it has registered itself, and after an interrupt, when it waits for its jobs."""
     watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"))
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with workflow(project, "sleep 0.1") as made:
+    with suppress(SystemExit), workflow(project, "sleep 2") as made:
+        made.received = received
         show_screen(made, watch, "toy")
     said = " ".join(re.sub(r"\x1b\[[?0-9;]*\w", "", capsys.readouterr().out).split())
-    assert said.startswith("toy no Snakemake is running") and "0 done 0 running" in said
+    process = f"toy run by snakemake, process {made.process.pid} of this machine"
+    assert said.startswith(process) and "0 done 0 running" in said
+    assert (f"{process} (stopping)" in said) == bool(received)
     assert "to continue:" not in said
 
 
