@@ -64,7 +64,8 @@ def tally(claims: Iterable[ClaimResult]) -> str:
     groups: dict[str, list[Verdict]] = {}
     for result in claims:
         groups.setdefault(result.group, []).append(result.verdict)
-    return ". ".join(f"{GROUPS[group]}: {count_verdicts(groups[group])}" for group in GROUPS if group in groups)
+    names = GROUPS if "primary" in groups else GROUPS | {"other": "Claims"}
+    return ". ".join(f"{names[group]}: {count_verdicts(groups[group])}" for group in names if group in groups)
 
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:

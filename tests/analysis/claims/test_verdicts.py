@@ -39,6 +39,13 @@ def test_primary_claims_are_counted_apart_and_adjusted_alone(project_with):
     assert (first["group"], first["verdict"], first["p_adjusted"]) == ("primary", "upheld", first["p_value"])
     assert {(row["group"], row["verdict"]) for row in rows} == {("other", "not distinguishable")}
     assert (identity["group"], identity["verdict"]) == ("identity", "tested")
-    text = tally(project.claims["weighted"].evaluate(RunFolders(PaperView(project, "weighted"))))
+    results = project.claims["weighted"].evaluate(RunFolders(PaperView(project, "weighted")))
     parts = ["Primary claims: 1 of 1 decided (1 upheld)", "Others: 0 of 10 decided (10 not distinguishable)"]
-    assert text == ". ".join([*parts, "Identities: 1 tested"])
+    assert tally(results) == ". ".join([*parts, "Identities: 1 tested"])
+
+
+def test_claims_are_not_called_others_if_none_is_primary(project_with):
+    """A new comparison of one's own has no primary claim."""
+    project = project_with(order())
+    results = project.claims["weighted"].evaluate(RunFolders(PaperView(project, "weighted")))
+    assert tally(results) == "Claims: 0 of 1 decided (1 not run)"
