@@ -68,7 +68,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
     Raises:
         UserError: Files cannot be obtained. The message lists them.
     """
-    failures: list[str] = []
+    failures: list[tuple[str, str]] = []
     log_stand_ins(project)
     files = {name: files_of(project, name, verify) for name in names}
     silent = {} if offline else silent_addresses([file for found in files.values() for file in found])
@@ -79,7 +79,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
         if lost := [file for file in found if not file.is_here and (offline or not set(file.addresses) - set(silent))]:
             failures += explain_missing(project, project.dataset_records[name], lost)
     if failures:
-        raise UserError("\n".join(failures))
+        raise UserError("\n".join(by_remedy(failures)))
     log.info("%s; %s to fetch", count_of(len(files), "dataset"), format_bytes(sum(to_fetch.values())))
 
 
@@ -156,35 +156,49 @@ def log_dataset(project: Project, name: str, files: list[DataFile], silent: dict
         log.info("  and %d more", len(files) - SHOWN)
 
 
-def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
-    """Yield which files cannot be obtained, and what to do."""
+def by_remedy(failures: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield lines about `failures`, faults and remedies of datasets, that name each remedy once."""
+    faults: dict[str, list[str]] = {}
+    for fault, remedy in failures:
+        faults.setdefault(remedy, []).append(fault)
+    for remedy, found in faults.items():
+        if len(found) == 1:
+            yield f"{found[0]}; {remedy}"
+        else:  # the summary comes first, because Snakemake repeats only the first line
+            yield f"files of {len(found)} datasets are missing or damaged; {remedy}"
+            yield from (f"  {fault}" for fault in found)
+
+
+def explain_missing(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[tuple[str, str]]:
+    """Yield which files cannot be obtained, each time with what to do."""
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
         of_packages = f"of {', '.join(packages)}"
         yield (
             f"{record.name}: {count_of(len(licensed), f'file {of_packages} is', f'files {of_packages} are')} missing: "
-            f"{first_of(licensed, SHOWN)}; complete the folder, or correct `licensed:` in config.yaml"
+            f"{first_of(licensed, SHOWN)}",
+            "complete the folder, or correct `licensed:` in config.yaml",
         )
     damaged = [file for file in lost if file.state == "damaged"]
     own = {name for name, source in fetched.items() if source.path}
     if changed := [file.note for file in damaged if file.name in own]:
         yield (
-            f"{record.name}: changed: {first_of(changed, SHOWN)}; restore the old files, or write the new sha256 and "
-            f"number of lines into workflow/datasets/{record.name}.yaml, which defines another corpus"
+            f"{record.name}: changed: {first_of(changed, SHOWN)}",
+            "restore the old files, or write the new sha256 and number of lines into "
+            f"workflow/datasets/{record.name}.yaml, which defines another corpus",
         )
     if others := [file.note for file in damaged if file.name not in own]:
-        yield f"{record.name}: damaged: {first_of(others, SHOWN)}; replace them with intact copies"
+        yield f"{record.name}: damaged: {first_of(others, SHOWN)}", "replace them with intact copies"
     public = [file.name for file in lost if file.name in fetched and file.state != "damaged"]
     if joined := [name for name in public if fetched[name].documents]:
         yield (
-            f"{record.name}: {first_of(joined, SHOWN)}: published as single documents; on a machine with network "
-            f"access, run `snakemake --config scale={project.config.scale} -- fetch` and copy its `downloads` to "
-            f"{project.layout.downloads}"
+            f"{record.name}: {first_of(joined, SHOWN)}: published as single documents",
+            f"on a machine with network access, run `snakemake --config scale={project.config.scale} -- fetch` and "
+            f"copy its `downloads` to {project.layout.downloads}",
         )
     if files := [fetched[name].mirror or name for name in public if name not in joined]:
         yield (
-            f"{record.name}: {count_of(len(files), 'file is', 'files are')} missing: {first_of(files, SHOWN)}; "
+            f"{record.name}: {count_of(len(files), 'file is', 'files are')} missing: {first_of(files, SHOWN)}",
             "check the network, or download them elsewhere under these names and set `mirror:` in config.yaml to "
-            "their folder; "
-            f"`{snakemake_command(project, 'check_data')}` lists their addresses"
+            f"their folder; `{snakemake_command(project, 'check_data')}` lists their addresses",
         )

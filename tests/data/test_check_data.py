@@ -102,6 +102,17 @@ def test_missing_files_with_an_address_fail_only_offline(server, tmp_path, caplo
         check(project, ["multi30k-en-de"], offline=True)
 
 
+def test_remedy_of_several_datasets_is_named_once_and_first(tmp_path):
+    project = project_at(tmp_path / "work", scale="small")
+    with pytest.raises(UserError) as raised:
+        check(project, ["fsdd", "craft", "multi30k-en-de"], offline=True)
+    summary, *listed, other = str(raised.value).split("\n")
+    assert summary.startswith("files of 2 datasets are missing or damaged; check the network, ")
+    assert listed[0] == "  fsdd: 2 files are missing: speech/fsdd.tar.gz, speech/fsdd.tsv"
+    assert len(listed) == 2 and listed[1].startswith("  multi30k-en-de: 6 files are missing: multi30k/train.en.gz, ")
+    assert other.startswith("craft: ") and str(raised.value).count("check the network") == 1
+
+
 def test_damaged_mirror_file_is_reported_with_its_checksum(server, tmp_path):
     mirror, name = tmp_path / "mirror", "train.en.gz"
     put(mirror, CONTENT[::-1], name)
