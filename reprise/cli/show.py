@@ -150,6 +150,8 @@ def narrow(filled: FilledTable) -> str:
     fitting = sum(total <= WIDTH for total in accumulate(widths)) - 1
     shown = scores[: max(1, fitting)]
     header = ["", *(title for name in shown for title in headers[name])]
+    room = max(LABEL, WIDTH - 4 - sum(widths[1 : len(shown) + 1]))
+    labels = [shortened(name, room) for name in filled.names]
     lines = [[labels[index], *(value for name in shown for value in columns[name][index])] for index in rows]
     others = ", ".join(scores[len(shown) :])
     left_out = fill_text(f"(further scores: {others}; --wide shows all)", WIDTH) if others else ""
@@ -187,7 +189,7 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     verdicts = ", ".join(f"{count} {what}" for what, count in found.items())
     sizes = [record.parameters.total for run in filled.all_runs if (record := filled.table.folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
-    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing is trained yet"
+    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "none of their models is trained yet"
     target = project.layout.path(Table(paper, table))
     is_finished = UNFINISHED.isdisjoint(filled.runs["status"])
     missing = "" if is_finished else f"\n`{snakemake_command(project, target)}` makes the missing numbers."

@@ -100,11 +100,19 @@ def test_header_names_unprinted_scores_and_scores_of_verdicts(project):
     assert "bleu verdict" in header("table3") and "gleu verdict" in header("table3")
 
 
+def test_label_is_shown_in_full_if_the_line_has_room(project):
+    """The end of a label may tell two rows apart."""
+    put_bleu(project, C=[0.5])
+    lines = narrow(fill(project, "weighted", "table2")).split("\n")
+    assert "| Weighted Transformer N = 8 p_drop = 0.3 |" in lines[9]
+    assert max(map(len, lines)) <= WIDTH
+
+
 def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert show(tmp_path) == 0
     shown = capsys.readouterr().out
     assert "(further scores: gleu; --wide shows all)" in shown
-    assert "At scale demo nothing is trained yet." in " ".join(shown.split())
+    assert "At scale demo none of their models is trained yet." in " ".join(shown.split())
     command = (
         rf"`snakemake --config work={tmp_path} -- .*results/demo/weighted/table2\.csv` makes the missing numbers\."
     )
