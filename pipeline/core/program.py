@@ -162,6 +162,10 @@ def loaded(name: str) -> ModuleType:
             gc.enable()
 
 
+PROGRAM_OPTIONS = ("-h", "--help", "--version")
+"""Options that need no command."""
+
+
 class Program(NamedTuple):
     """A command line.
 
@@ -197,7 +201,10 @@ class Program(NamedTuple):
         parser, by_name = self._replace(commands=named or self.commands).parsers(argv[:1])
         if not argv:
             parser.error(f"name a command; `{self.name} --help` lists them")
-        if argv[0] not in by_name and not argv[0].startswith("-"):
+        is_option = argv[0] != "" and any(option.startswith(argv[0]) for option in PROGRAM_OPTIONS)
+        if argv[0].startswith("-") and not is_option:
+            parser.error(f"{argv[0]}: name the command before its options; `{self.name} --help` lists the commands")
+        if argv[0] not in by_name and not is_option:
             from pipeline.core.schema import nearest  # brings pydantic, which the list of commands does without
 
             hint = nearest(argv[0], by_name)

@@ -101,7 +101,7 @@ def test_header_names_unprinted_scores_and_scores_of_verdicts(project):
 
 
 def test_label_is_shown_in_full_if_the_line_has_room(project):
-    """The end of a label may tell two rows apart."""
+    """Two rows may differ only in the end of their labels."""
     put_bleu(project, C=[0.5])
     lines = narrow(fill(project, "weighted", "table2")).split("\n")
     assert "| Weighted Transformer N = 8 p_drop = 0.3 |" in lines[9]

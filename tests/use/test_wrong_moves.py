@@ -113,6 +113,10 @@ def test_wrong_argument_is_explained_in_one_line(name, folder, capsys):
             "commands\n",
         ),
         (["help"], "unknown command 'help'; `reprise --help` lists the commands\n"),
+        (
+            ["--set", "scale=small", "status"],
+            "--set: name the command before its options; `reprise --help` lists the commands\n",
+        ),
     ],
 )
 def test_missing_or_unknown_word_is_named_with_its_remedy(words, end, folder, capsys):
