@@ -63,7 +63,7 @@ def write(
     try:
         from ctranslate2.specs import TransformerSpec
     except ImportError as error:
-        raise UserError("CTranslate2 is not installed; run `pip install '.[ct2]'`") from error
+        raise UserError("CTranslate2 is not installed; run `pip install -e '.[ct2]'`") from error
     spec: Any = TransformerSpec.from_config(network.config.num_layers, network.config.num_heads, pre_norm=False)
     copy_weights(network, spec)
     spec.config.layer_norm_epsilon = LAYER_NORM_EPS

@@ -206,7 +206,7 @@ class EventFile:
         try:
             from tensorboardX import event_file_writer, proto  # optional dependency
         except ImportError as error:
-            raise UserError("tensorboard needs tensorboardX: `pip install '.[tensorboard]'`, or turn it off") from error
+            raise UserError("no tensorboardX: `pip install -e '.[tensorboard]'`, or turn tensorboard off") from error
         self.proto, folder = proto, run_folder / EVENTS
         folder.mkdir(exist_ok=True)
         # Not its SummaryWriter, whose queue is lost when the process is killed.

@@ -80,7 +80,7 @@ def publish(
         reprise publish base-en-de/ my-name/base-en-de --private
 
     Creates the repository if it does not exist; every upload is one commit of it. Needs the extra `hub`
-    (`pip install '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model whose data may not be
+    (`pip install -e '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model whose data may not be
     redistributed is only uploaded with --private.
 
     Args:
@@ -97,7 +97,7 @@ def publish(
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
     except ImportError as error:
-        raise UserError("huggingface_hub is not installed; `pip install '.[hub]'` installs it") from error
+        raise UserError("huggingface_hub is not installed; `pip install -e '.[hub]'` installs it") from error
     if not REPOSITORY.fullmatch(repository):
         raise UserError(f"{repository}: write NAME/REPOSITORY, such as my-name/base-en-de")
     with tempfile.TemporaryDirectory() as beside:

@@ -195,7 +195,7 @@ def test_event_files_do_not_change_the_run_identity(new_run):
 
 def test_missing_tensorboard_writer_names_its_install(train, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(UserError, match=r"pip install '.\[tensorboard\]'") as said:
+    with pytest.raises(UserError, match=r"pip install -e '.\[tensorboard\]'") as said:
         train(tensorboard=True, **BRIEF)
     assert "\n" not in str(said.value)
 

@@ -119,7 +119,7 @@ def test_full_disk_is_not_taken_for_an_unreachable_hub(folder, api, refused):
 
 def test_missing_extra_is_named(folder, monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "`pip install '.[hub]'` installs it" in refused("publish", folder, NAME)
+    assert "`pip install -e '.[hub]'` installs it" in refused("publish", folder, NAME)
 
 
 def test_signature_of_a_score_stays_in_its_cell_of_the_card(packed):

@@ -125,3 +125,10 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
     built = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True)
     with zipfile.ZipFile(tmp_path / built.stdout.split("\n")[-2]) as wheel:
         assert set(files) <= set(wheel.namelist())
+
+
+def test_extras_are_installed_without_a_copy_of_the_code():
+    """Without -e, pip copies the project, and `reprise` runs that copy even after the clone has changed."""
+    search = ["git", "grep", "-hIE", r"pip install.* '\.\[", "--", ":!CHANGELOG.md"]
+    lines = subprocess.run(search, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert len(lines) > 5 and all(re.search(r" -e '?\.\[", line) for line in lines)
