@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from launching import PROJECT
+from launching import PROJECT, until
 from programs import install
 
 from pipeline.cluster.job_process import fruitless_starts, request_requeue
@@ -87,14 +87,16 @@ def test_a_job_says_whether_it_is_requeued_in_one_line(tmp_path, monkeypatch, ca
 def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):
     reported = []
     monkeypatch.setattr("pipeline.cluster.node_check.BROKEN_S", 0.1)
-    monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: signal.sigtimedwait([], 0.5))
+    monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: until(lambda: reported, "report"))
     check_node(tmp_path, None, report=reported.append)
     assert ["does not answer" in line for line in reported] == [True]
 
 
 def test_slow_node_is_used_with_a_warning(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("pipeline.cluster.node_check.SLOW_S", 0.05)
-    monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: time.sleep(0.3))
+    monkeypatch.setattr(
+        "pipeline.cluster.node_check.check_folder", lambda folder: until(lambda: caplog.text, "warning")
+    )
     check_node(tmp_path, None, report=pytest.fail)
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"{tmp_path} is slow: no answer for 0.05 s; still waiting"

@@ -1,6 +1,7 @@
 """The driver job passes on how snakemake ended, stops it at a signal, and requeues itself near its limit only."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ from programs import install
 
 SLOW = {"BASH_FUNC_trap%%": '() { sleep 0.2; builtin trap "$@"; }'}
 """Variables that have bash pause before it sets a trap, so that a short snakemake has ended by then."""
-STOPPED_BY_INT = "#!/bin/bash\ntrap 'exit 1' INT\nsleep 0.3\ntouch begun\nwhile :; do sleep 0.02; done\n"
+STOPPED_BY_INT = "#!/bin/bash\ntrap 'exit 1' INT\ntouch begun\nwhile :; do sleep 0.02; done\n"
 
 
 @pytest.fixture
@@ -32,11 +33,18 @@ def driver(tmp_path, monkeypatch):
     return start
 
 
-def wait_for(path: Path) -> None:
+def send_in_time(process: subprocess.Popen, number: int, begun: Path) -> None:
+    """Send a signal once a snakemake has begun and the driver, which starts it first, has set its trap."""
+
+    def has_trap() -> bool:
+        caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())[1]
+        return bool(int(caught, 16) >> (number - 1) & 1)
+
     deadline = time.monotonic() + 60
-    while not path.exists():
+    while not (begun.exists() and has_trap()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    process.send_signal(number)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +72,7 @@ def test_driver_job_ends_as_snakemake_does(driver, program, code, said):
 @pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, "requeue 7\n"), (signal.SIGTERM, None)])
 def test_driver_job_stops_snakemake_and_requeues_near_its_limit(driver, tmp_path, number, requeued):
     process = driver(STOPPED_BY_INT)
-    wait_for(tmp_path / "begun")
-    process.send_signal(number)
+    send_in_time(process, number, tmp_path / "begun")
     process.communicate(timeout=60)
     note = tmp_path / "requeued"
     assert process.returncode == 1 and (note.read_text() if note.exists() else None) == requeued
@@ -74,7 +81,6 @@ def test_driver_job_stops_snakemake_and_requeues_near_its_limit(driver, tmp_path
 def test_driver_job_that_cannot_be_requeued_says_what_to_do(driver, tmp_path):
     process = driver(STOPPED_BY_INT)
     install(tmp_path / "bin/scontrol", "#!/bin/sh\nexit 1\n")
-    wait_for(tmp_path / "begun")
-    process.send_signal(signal.SIGUSR1)
+    send_in_time(process, signal.SIGUSR1, tmp_path / "begun")
     assert process.communicate(timeout=60)[1] == "job 7 can't be requeued: submit it again, and it continues\n"
     assert process.returncode == 1

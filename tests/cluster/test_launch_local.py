@@ -186,13 +186,15 @@ def test_interrupt_of_a_start_stops_the_processes_begun(tmp_path, monkeypatch):
     assert [process.poll() for process in begun] == [-signal.SIGTERM]
 
 
-def test_processes_are_asked_to_stop_and_ended_when_they_do_not(jobs, monkeypatch, caplog):
-    monkeypatch.setattr(local, "STOP_WITHIN_S", 0.2)
-    ready = "echo; while true; do sleep 0.01; done"
-    started = jobs("trap 'exit 75' TERM; " + ready, "trap '' TERM; " + ready)
-    time.sleep(0.5)
+@pytest.mark.parametrize(("trap", "within_s", "code"), [("exit 75", 20.0, 75), ("", 0.2, -signal.SIGKILL)])
+def test_processes_are_asked_to_stop_and_ended_when_they_do_not(
+    jobs, tmp_path, monkeypatch, caplog, trap, within_s, code
+):
+    monkeypatch.setattr(local, "STOP_WITHIN_S", within_s)
+    started = jobs(*(f"trap '{trap}' TERM; touch {tmp_path}/{name}; while sleep 0.01; do :; done" for name in "ab"))
+    until(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists(), "traps")
     started.release(started.job)
-    assert [process.wait() for process in started.processes] == [75, -9]
+    assert [process.wait() for process in started.processes] == [code, code]
     assert "run the same command again" in caplog.text
     caplog.clear()
     started.release(started.job)

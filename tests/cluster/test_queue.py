@@ -43,6 +43,14 @@ def slurm_says(tmp_path, monkeypatch):
     return SimpleNamespace(answers=answers, breaks=breaks, calls=calls)
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test sets."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock
+
+
 def test_many_readers_cost_one_query(tmp_path, slurm_says):
     slurm_says.answers("7|RUNNING|None|n1|some|name")
     queues = [Queue(60.0, tmp_path) for _ in range(20)]
@@ -66,42 +74,42 @@ def test_a_job_whose_name_is_not_utf_8_hides_no_other(tmp_path, slurm_says):
     assert Queue(60.0, tmp_path).look_up("8", newer_than=0).name == "name"
 
 
-def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says):
-    queue = Queue(0.3, tmp_path)
+def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says, clock):
+    queue = Queue(60.0, tmp_path)
     assert queue.jobs(newer_than=0) == []
-    submitted = time.monotonic()
+    submitted = clock.now = 1001.0
     slurm_says.answers("8|PENDING|Priority||name")
     assert queue.look_up("8", newer_than=submitted) is None
-    time.sleep(0.5)  # longer than an interval that has grown once
+    clock.now += 80.0  # longer than an interval that has grown once
     assert queue.look_up("8", newer_than=submitted).state == "PENDING"
 
 
-def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_says):
-    queue = Queue(0.3, tmp_path)
+def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_says, clock):
+    queue = Queue(60.0, tmp_path)
     slurm_says.breaks(True)
     assert [queue.jobs(newer_than=0) for _ in range(5)] == [None] * 5
     assert slurm_says.calls() == 1
     slurm_says.breaks(False)
-    time.sleep(0.35)
+    clock.now += 59.0
+    assert queue.jobs(newer_than=0) is None
+    clock.now += 1.0
     assert queue.jobs(newer_than=0) == []
 
 
-def test_poll_interval_grows_when_idle_and_shrinks_on_changes(tmp_path, slurm_says):
-    queue = Queue(0.1, tmp_path)
+def test_poll_interval_grows_when_idle_and_shrinks_on_changes(tmp_path, slurm_says, clock):
+    queue = Queue(10.0, tmp_path)
 
     def renewed_interval() -> float:
-        snapshot = json.loads(queue.path.read_text()) if queue.path.exists() else {"interval": 0.1}
-        time.sleep(snapshot["interval"])
+        clock.now += json.loads(queue.path.read_text())["interval"] if queue.path.exists() else 0.0
         queue.jobs(newer_than=0)
         return json.loads(queue.path.read_text())["interval"]
 
     slurm_says.answers("7|RUNNING|None|n1|name")
     intervals = [renewed_interval() for _ in range(7)]
     assert intervals == sorted(intervals)
-    assert intervals[0] == pytest.approx(0.1)
-    assert intervals[-1] == pytest.approx(0.3)
+    assert intervals[0] == 10.0 and intervals[-1] == 30.0
     slurm_says.answers("7|COMPLETED|None|n1|name")
-    assert renewed_interval() == pytest.approx(0.1)
+    assert renewed_interval() == 10.0
 
 
 @pytest.mark.parametrize("shortest", [0.1, 1.0, 60.0, 500.0])

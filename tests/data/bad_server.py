@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "nothing-more" and asked:
             self.answer(416, b"")
         elif path == "silent":
-            time.sleep(1)
+            self.wait_for_client()
         else:
             self.file(path, asked, start, first)
 
@@ -64,6 +64,12 @@ class Handler(BaseHTTPRequestHandler):
             while True:
                 self.wfile.write(piece)
                 time.sleep(pause_s)
+
+    def wait_for_client(self):
+        """Say nothing until the client closes the connection."""
+        self.close_connection = True
+        with suppress(OSError):
+            self.rfile.read(1)
 
     def file(self, path: str, asked: str | None, start: int, first: bool):
         altered = path == "altered" or (path == "corrupt-once" and first)
@@ -84,9 +90,9 @@ class Handler(BaseHTTPRequestHandler):
         with suppress(OSError):  # the client closed the connection
             if path == "stall" and first:
                 self.wfile.write(sent[:PIECE])
-                time.sleep(0.5)
+                self.wait_for_client()
             elif path == "trickle":
-                for _ in range(40):
+                for _ in range(100):
                     self.wfile.write(b"x")
                     time.sleep(0.05)
             else:

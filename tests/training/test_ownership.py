@@ -5,7 +5,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest.mock import Mock
 
@@ -52,8 +52,12 @@ def contested(run, caplog) -> Iterator[list]:
 
 
 def until_logged(caplog, text: str) -> None:
-    end = time.monotonic() + 20
-    while text not in caplog.text:
+    until(lambda: text in caplog.text)
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -104,7 +108,8 @@ def test_altered_claim_is_not_taken_for_a_takeover(tmp_path, seed, caplog):
 
 def test_previous_owner_gets_one_signal_and_the_next_waits(tmp_path, signals, caplog):
     with contested(tmp_path, caplog) as entered:
-        time.sleep(0.2)
+        until(lambda: signals)
+        time.sleep(0.1)  # for many more checks
         assert signals == [(os.getpid(), 15)] and not entered
     assert entered == ["second"]
     (said,) = [record.getMessage() for record in caplog.records if "waiting for" in record.getMessage()]
@@ -121,10 +126,7 @@ def test_lock_removal_is_advised_only_after_time_to_stop(tmp_path, signals, capl
 def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
     with contested(tmp_path, caplog) as entered:
         third = holding(tmp_path, "third", entered)
-        end = time.monotonic() + 20
-        while not entered:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: entered)
         assert entered == ["second was taken over"]
     third.join(20)
     assert entered == ["second was taken over", "third"]
