@@ -40,6 +40,7 @@ MEMORY_NEEDED = 2 << 30
 
 # before a conftest.py of a folder imports torch: several threads, in commands as well, spin while they wait for another
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # else those of a test that asks for two do
 if not shutil.which("nvidia-smi"):  # before any test imports Triton with torch, which reads it once
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
