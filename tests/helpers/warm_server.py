@@ -57,6 +57,7 @@ def main(address: str, owner: int) -> None:
         traceback.print_exc()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000)  # else it takes a fifteenth of the processor time of commands
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as ready:
         listener.bind(address)
         listener.listen(64)
