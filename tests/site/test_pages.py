@@ -429,7 +429,8 @@ def test_ticks_of_random_axes_are_round_few_and_inside():
     generator = random.Random(random.random())
     for _ in range(200):
         low = generator.uniform(-1, 1) * 10 ** generator.randint(-4, 5)
-        high = low + generator.random() * 10 ** generator.randint(-4, 5)
+        width = generator.random() * 10 ** generator.randint(-4, 5)
+        high = low + max(width, abs(low) / 1e6)  # labels have ten digits at most
         axis = nice_axis("", [low, high])
         assert 2 <= len(axis.ticks) <= 7 and all(0 <= place <= 100 for place, _ in axis.ticks)
         assert axis.at(low) <= axis.at(high)
