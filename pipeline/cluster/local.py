@@ -211,9 +211,10 @@ class LocalJobs:
         for process in self.processes:
             if process.poll() is None:
                 process.send_signal(number)
+        until = time.monotonic() + STOP_WITHIN_S
         for process in self.processes:
             try:
-                process.wait(STOP_WITHIN_S)
+                process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
 

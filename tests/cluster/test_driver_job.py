@@ -13,12 +13,15 @@ from programs import install
 
 SLOW = {"BASH_FUNC_trap%%": '() { sleep 0.2; builtin trap "$@"; }'}
 """Variables that have bash pause before it sets a trap, so that a short snakemake has ended by then."""
-STOPPED_BY_INT = "#!/bin/bash\ntrap 'exit 1' INT\ntouch begun\nwhile :; do sleep 0.02; done\n"
+STOPPED_BY_INT = "#!/bin/bash\ntrap 'exit 1' INT\ntouch begun\nwhile kill -0 $PPID; do sleep 0.02; done\n"
 
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    """Starts the script as Slurm does, with a program as snakemake, None for none, and a scontrol that is noted."""
+    """Starts the script as Slurm does, with a program as snakemake, None for none, and a scontrol that is noted.
+
+    What a failed test leaves running is killed.
+    """
     install(tmp_path / "bin/scontrol", f'#!/bin/sh\necho "$@" > {tmp_path}/requeued\n')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     variables = {"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_CLUSTERS": "inter", "SLURM_GPUS": "2"}
@@ -28,9 +31,15 @@ def driver(tmp_path, monkeypatch):
         if program:
             install(tmp_path / "bin/snakemake", program)
         command = ["bash", ROOT / "slurm/driver.sbatch", "weighted"]
-        return subprocess.Popen(command, env=os.environ | variables | further, stderr=subprocess.PIPE, text=True)
+        environment = os.environ | variables | further
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
 
-    return start
+    started: list[subprocess.Popen] = []
+    yield start
+    for process in started:
+        process.kill()
 
 
 def send_in_time(process: subprocess.Popen, number: int, begun: Path) -> None:

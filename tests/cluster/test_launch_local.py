@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import time
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import toy_job
@@ -199,3 +201,19 @@ def test_processes_are_asked_to_stop_and_ended_when_they_do_not(
     caplog.clear()
     started.release(started.job)
     assert not caplog.text
+
+
+def test_processes_that_do_not_stop_share_one_limit(tmp_path, monkeypatch):
+    """The clock goes on by the time that a process is waited for."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(local.time, "monotonic", lambda: clock.now)
+
+    def wait(seconds: float):
+        clock.now += seconds
+        raise subprocess.TimeoutExpired("training", seconds)
+
+    jobs = LocalJobs(tmp_path, JobOrder("", str(tmp_path), "key", 0, "code"), 3, 1)
+    jobs.processes = [Mock(**{"poll.return_value": None, "wait.side_effect": wait}) for _ in range(3)]
+    jobs.release("7")
+    assert clock.now == local.STOP_WITHIN_S
+    assert all(process.kill.called for process in jobs.processes)
