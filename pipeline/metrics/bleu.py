@@ -81,14 +81,14 @@ def bleu_metric(
     return Metric(
         name,
         Translations,
-        statistics=lambda texts: bleu_statistics(texts, recipe(texts), smoothing),
+        statistics=lambda texts: bleu_statistics(texts, recipe(texts)),
         total=partial(bleu, smoothing=smoothing),
         signature=lambda texts: bleu_signature(texts, recipe(texts), smoothing),
         applies=applies,
     )
 
 
-def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
+def bleu_counter(recipe: Recipe, smoothing: Smoothing = "none") -> Any:
     """Return sacreBLEU's BLEU counter, a `sacrebleu.metrics.BLEU`."""
     from sacrebleu.metrics.bleu import BLEU
 
@@ -98,8 +98,15 @@ def bleu_counter(recipe: Recipe, smoothing: Smoothing) -> Any:
     return counter
 
 
-def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -> np.ndarray:
+def bleu_statistics(texts: Translations, recipe: Recipe) -> np.ndarray:
     """Return int32 statistics (N, 10) of N hypotheses against one or more lists of references."""
+    if recipe not in texts.counted:
+        texts.counted[recipe] = count_ngrams(texts, recipe)
+    return texts.counted[recipe]
+
+
+def count_ngrams(texts: Translations, recipe: Recipe) -> np.ndarray:
+    """Count the statistics that `bleu_statistics` returns."""
     lines = texts.raw if recipe.text == "raw" else texts.tokenised
     hypotheses, references = lines.hypotheses, lines.references
     if recipe.compound_split:
@@ -109,7 +116,7 @@ def bleu_statistics(texts: Translations, recipe: Recipe, smoothing: Smoothing) -
         from pipeline.data.text.vocabulary import UNKNOWN_WORD  # loads sentencepiece
 
         hypotheses = [line.replace(UNKNOWN_WORD, ONE_WORD) for line in hypotheses]
-    rows = bleu_counter(recipe, smoothing)._extract_corpus_statistics(hypotheses, references)
+    rows = bleu_counter(recipe)._extract_corpus_statistics(hypotheses, references)
     return np.array(rows, dtype=np.int32).reshape(-1, 2 + 2 * MAX_ORDER)
 
 

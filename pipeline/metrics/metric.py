@@ -4,8 +4,8 @@ A metric is a function of statistics summed over sentences. Resampling sentences
 paired test of two systems.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
@@ -62,6 +62,8 @@ class Translations(MetricInputs):
     tokeniser: str = "moses"
     case: Literal["mixed", "lc"] = "mixed"
     """Case of the tokenised text on both sides."""
+    counted: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Statistics of the sentences by recipe, kept because several metrics share one."""
 
 
 Inputs = TypeVar("Inputs", bound=MetricInputs)

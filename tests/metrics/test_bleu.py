@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
 
 from pipeline.metrics import metric_named, metrics_of
 from pipeline.metrics.bleu import bleu, split_compounds
@@ -174,6 +175,16 @@ def test_many_corpora_at_once_have_the_scores_of_each():
     parts = [([hypotheses[i] for i in part], [[reference[i] for i in part]]) for part in chosen]
     expected = [sacrebleu.corpus_chrf(*part).score for part in parts]
     np.testing.assert_allclose(CHRF.total(totals), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("case", "recipes"), [("mixed", 3), ("lc", 2)])
+def test_metrics_of_one_recipe_count_ngrams_once(monkeypatch, case, recipes):
+    """Tokens in the corpus's case, tokens in lower case unless that is the corpus's case, and raw text."""
+    texts, counted, count = translations(corpus(5, 1), corpus(5, 2), case=case), [], BLEU._extract_corpus_statistics
+    monkeypatch.setattr(BLEU, "_extract_corpus_statistics", lambda *args: counted.append(args) or count(*args))
+    found = {metric.name: metric.statistics(texts) for metric in metrics_of(texts) if metric.name != "chrf"}
+    assert len(counted) == recipes and len(found) == 5
+    assert (found["bleu_paper"] == found["bleu_tok"]).all()
 
 
 def test_gleu_agrees_with_its_definition_on_a_random_corpus():
