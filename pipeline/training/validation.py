@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +57,8 @@ class Validation:
 
     def on_dev(self, model: Seq2Seq) -> Loss:
         """Measure the loss on the development set."""
-        rank, size = self.group.rank, self.group.size
-        batches: Iterable[tuple[np.ndarray, AnyBatch]] = self.batches
-        return self.measure(model, (batch for number, (_, batch) in enumerate(batches) if number % size == rank))
+        parts = islice(self.batches.parts(), self.group.rank, None, self.group.size)
+        return self.measure(model, map(self.batches.pairs.batch, parts))
 
     def on_training_data(self, model: Seq2Seq) -> Loss:
         """Measure the loss on the data of the first steps, comparable with `on_dev`: without dropout.

@@ -84,9 +84,9 @@ def updates(corpus) -> ParallelBatches:
     return ParallelBatches(ParallelSplit(corpus, "train"), training, seed=1)
 
 
-def validation(corpus, batch_tokens: int) -> Validation:
+def validation(corpus, batch_tokens: int, rank: int = 0, size: int = 1) -> Validation:
     batches = EvalBatches(ParallelSplit(corpus, "dev"), batch_tokens)
-    return Validation(corpus, batches, updates(corpus), CPU, Group(), contextlib.nullcontext)
+    return Validation(corpus, batches, updates(corpus), CPU, Group(rank, size), contextlib.nullcontext)
 
 
 def test_perplexity_covers_all_targets_without_smoothing_dropout(copy_corpus, model, monkeypatch):
@@ -105,6 +105,17 @@ def test_perplexity_covers_all_targets_without_smoothing_dropout(copy_corpus, mo
     assert measured.tokens == count
     assert measured.nll_per_token == pytest.approx(-log_probs / count, rel=1e-5)
     assert measured.perplexity == pytest.approx(math.exp(-log_probs / count), rel=1e-4)
+
+
+def test_processes_build_only_their_own_dev_batches(copy_corpus, model, monkeypatch):
+    monkeypatch.setattr(Group, "total", lambda self, values, device: values)
+    built, tokens = [], 0
+    for rank in range(3):
+        checked = validation(copy_corpus, 50, rank, size=3)
+        batch = checked.batches.pairs.batch
+        monkeypatch.setattr(checked.batches.pairs, "batch", lambda part, batch=batch: built.extend(part) or batch(part))
+        tokens += checked.on_dev(model).tokens
+    assert sorted(built) == list(range(40)) and tokens == validation(copy_corpus, 50).on_dev(model).tokens
 
 
 def test_fit_loss_is_that_of_the_first_batches_without_dropout(copy_corpus, model):

@@ -131,11 +131,14 @@ class EvalBatches(Generic[SplitT, BatchT]):
         self.pairs, self.batch_positions = pairs, batch_positions
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, BatchT]]:
+        return ((indices, self.pairs.batch(indices)) for indices in self.parts())
+
+    def parts(self) -> Iterator[np.ndarray]:
+        """Yield the sequences (B,) of each batch."""
         src_lengths = self.pairs.src_lengths
         order = np.lexsort((self.pairs.tgt_lengths, src_lengths))[::-1]  # by target among sources of equal length
         begin = 0
         while begin < len(order):
             rows = max(1, self.batch_positions // int(src_lengths[order[begin]]))
-            indices = order[begin : begin + rows]
-            yield indices, self.pairs.batch(indices)
+            yield order[begin : begin + rows]
             begin += rows
