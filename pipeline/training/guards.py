@@ -114,11 +114,16 @@ def out_of_memory_in_step(spec: RunSpec, step: int, batches: Sequence[AnyBatch],
         batches: Micro-batches that were computed.
         positions: Positions of a micro-batch at present: the setting, or fewer after memory ran out before.
     """
-    key = "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
     return OutOfMemory(
         f"{spec.name}: out of memory in step {step} with a micro-batch of {describe(batches)}; set "
-        f"training.{key} to {positions // 2} (now {positions}): the step keeps its size, in more micro-batches"
+        f"training.{micro_batch_setting(spec)} to {positions // 2} (now {positions}): the step keeps its size, in more "
+        "micro-batches"
     )
+
+
+def micro_batch_setting(spec: RunSpec) -> str:
+    """Return the name of the setting that limits the positions of a micro-batch."""
+    return "micro_batch_frames" if spec.model.reads == "speech" else "micro_batch_tokens"
 
 
 def out_of_memory_with_one_sequence(spec: RunSpec, step: int, where: str) -> OutOfMemory:

@@ -13,7 +13,7 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine
 from pipeline.data.batches import corpus_batches
 from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_part
-from pipeline.training import distributed, machine, ownership, run_model, step, trainer
+from pipeline.training import distributed, guards, machine, ownership, run_model, step, trainer
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
 from pipeline.training.cost import CostCounter
@@ -105,7 +105,8 @@ def log_setup(
 ) -> None:
     """Log what will be trained, on which data and machine."""
     training = spec.training
-    sequences = {"parallel": f"pairs over {training.max_length} subwords", "text": "sentences", "speech": "utterances"}
+    sequences = {"parallel": "pairs", "text": "sentences", "speech": "utterances"}[spec.model.reads]
+    left_out = f"{sequences} over {training.max_length} subwords" if spec.model.reads == "parallel" else sequences
     where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
     log.info("%s: %.2f M parameters", where, millions)
     log.info(
@@ -113,8 +114,8 @@ def log_setup(
     )
     log.info(
         "  %s of %s, %d per epoch; padding %.1f %%; %d %s left out",
-        *(count_of(training.max_steps, "step"), format_step_size(training, batches), len(batches)),
-        *(100 * batches.padding, batches.left_out, sequences[spec.model.reads]),
+        *(count_of(training.max_steps, "step"), format_step_size(training, batches, sequences), len(batches)),
+        *(100 * batches.padding, batches.left_out, left_out),
     )
     log.info(
         "  %s on %s, %s, %s, torch %s; %s",
@@ -126,13 +127,13 @@ def log_setup(
     if micro_batches % group.size:
         log.warning(
             "  about %d micro-batches per step cannot be shared equally by %d processes: some will wait; lower "
-            "training.micro_batch_tokens (now %d)",
-            *(micro_batches, group.size, training.micro_batch_tokens),
+            "training.%s (now %d)",
+            *(micro_batches, group.size, guards.micro_batch_setting(spec), batches.micro_batch_positions),
         )
 
 
-def format_step_size(training: TrainingConfig, batches: corpus_batches.AnyTrainingBatches) -> str:
-    """Return in words how much data a training step uses."""
+def format_step_size(training: TrainingConfig, batches: corpus_batches.AnyTrainingBatches, sequences: str) -> str:
+    """Return in words how much data a training step uses; its `sequences` are pairs, sentences or utterances."""
     if training.sentences_per_update:
-        return f"{training.sentences_per_update} pairs"
-    return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} pairs)"
+        return f"{training.sentences_per_update} {sequences}"
+    return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} {sequences})"

@@ -12,7 +12,7 @@ from pipeline.training.setup import log_setup
 
 
 class Batches:
-    padding, left_out, sequences = 0.375, 3, 90
+    padding, left_out, sequences, micro_batch_positions = 0.375, 3, 90, 5000
 
     def __init__(self, micro_batches: int):
         self.micro_batches = micro_batches
@@ -46,13 +46,16 @@ def test_setup_log_describes_run_steps_machine_and_start(said, monkeypatch):
     assert "fp32 on toy processor, 1 thread, 2 processes" in text and text.endswith("from the start")
     assert said(step=7).endswith("resumed after step 7")
     monkeypatch.setattr("pipeline.models.settings.ModelSettings.reads", "speech")
-    assert "padding 37.5 %; 3 utterances left out" in said()
+    text = said(micro_batches=5)
+    assert "(10 utterances)" in text and "padding 37.5 %; 3 utterances left out" in text
+    assert "lower training.micro_batch_frames (now 5000)" in text
 
 
 @pytest.mark.parametrize(("micro_batches", "processes", "warned"), [(4, 2, False), (5, 2, True), (3, 1, False)])
 def test_unevenly_shared_micro_batches_give_a_warning(said, micro_batches, processes, warned):
     message = f"about {micro_batches} micro-batches per step cannot be shared equally by {processes} processes"
-    assert (message in said(micro_batches, processes)) is warned
+    text = said(micro_batches, processes)
+    assert (message in text) is ("lower training.micro_batch_tokens (now 5000)" in text) is warned
 
 
 def test_too_long_dev_pairs_are_refused_before_the_first_step(train):
