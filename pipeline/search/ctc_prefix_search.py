@@ -90,12 +90,12 @@ class TextScores:
     Attributes:
         external_lm: Language model and λ, or None.
         word_bonus: β.
-        separator: The symbol between words; without one, words are not counted.
+        separator: The symbol between words.
     """
 
     external_lm: ExternalLM | None
     word_bonus: float
-    separator: int | None
+    separator: int
 
     def initial_state(self, rows: int, like: Tensor) -> Tensor:
         """Return the language model's state before the first symbol.
@@ -116,7 +116,7 @@ class TextScores:
             beam: Prefixes; the states of new ones are those of their parents.
             new: Shape (B, K), True at new prefixes.
         """
-        if not self.external_lm and self.separator is None:
+        if not (self.external_lm or self.word_bonus):
             return
         if new.is_cuda:  # for all prefixes: indexing by `new` would make the host wait
             found, state = self.next_scores(beam.last.flatten(), beam.state.flatten(0, 1), beam.next_lm_score)
@@ -140,7 +140,7 @@ class TextScores:
             features, state = self.external_lm.model.advance(last.unsqueeze(1), state.unsqueeze(1))
             found += self.external_lm.weight * self.external_lm.model.logits(features).squeeze(1).log_softmax(-1)
             state = state.squeeze(1)
-        if self.separator is not None:
+        if self.word_bonus:
             bonus = found.new_full(like.shape[-1:], self.word_bonus)
             bonus = bonus.index_fill(0, cached_indices(like.device, *NEVER_WRITTEN, self.separator), 0.0)
             found += bonus * ((last == BOS) | (last == self.separator)).unsqueeze(1)

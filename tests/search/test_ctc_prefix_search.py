@@ -57,16 +57,22 @@ def test_a_wide_beam_finds_the_best_of_all_texts(weight, bonus):
 
 def test_a_language_model_of_no_weight_changes_nothing():
     log_probs, lengths = random_log_probs(6, 12, seed=2), torch.tensor([12, 9, 12, 3, 7, 12])
-    plain = prefix_search(log_probs, lengths, 5, TextScores(None, 0.0, None))
-    weightless = TextScores(ExternalLM(language_model(VOCABULARY, seed=1), 0.0), 0.0, None)
+    plain = prefix_search(log_probs, lengths, 5, TextScores(None, 0.0, SPACE))
+    weightless = TextScores(ExternalLM(language_model(VOCABULARY, seed=1), 0.0), 0.0, SPACE)
     assert prefix_search(log_probs, lengths, 5, weightless) == plain
+
+
+def test_search_without_lm_or_word_bonus_scores_no_prefix(monkeypatch):
+    monkeypatch.setattr(TextScores, "next_scores", None)
+    (found,) = prefix_search(random_log_probs(1, 12), torch.tensor([12]), 5, TextScores(None, 0.0, SPACE))
+    assert found.tokens and found.score == found.log_prob
 
 
 def test_ctc_prefix_that_reenters_the_beam_joins_its_children():
     """Whatever is pruned on the way, no text is held twice: a wider beam is never worse, no probability above 1."""
     log_probs, lengths = random_log_probs(40, 14, seed=3), torch.full((40,), 14)
     scores = [
-        [hypothesis.score for hypothesis in prefix_search(log_probs, lengths, size, TextScores(None, 0.0, None))]
+        [hypothesis.score for hypothesis in prefix_search(log_probs, lengths, size, TextScores(None, 0.0, SPACE))]
         for size in (3, 60)
     ]
     assert all(narrow <= wide + 1e-4 for narrow, wide in zip(*scores, strict=True))

@@ -65,7 +65,7 @@ def test_ngram_weights_texts_unless_its_weight_is_zero():
     log_probs[0, 0, [A, B]], log_probs[0, 1, [A, B]] = torch.tensor([0.4, 0.6]).log(), torch.tensor([0.6, 0.4]).log()
     found = {}
     for weight in (0.0, 2.0):
-        scores = TextScores(ExternalLM(Ngram(3, VOCAB, TEXTS), weight), 0.0, None)
+        scores = TextScores(ExternalLM(Ngram(3, VOCAB, TEXTS), weight), 0.0, EOS)
         (best,) = prefix_search(log_probs, torch.tensor([2]), 9, scores)
         found[weight] = best.tokens
     assert found == {0.0: [B, A], 2.0: [A, B]}

@@ -73,7 +73,7 @@ def test_a_wide_beam_finds_the_best_weighted_sum_of_all_texts(seed, weight):
     logs = {text: float(torch.tensor(value).log()) for text, value in ctc.items()}
     total = {text: weight * value + (1 - weight) * model.likelihood(text) for text, value in logs.items()}
     best = max(total, key=total.__getitem__)
-    (found,) = joint_search(model, None, 60, weight, TextScores(None, 0.0, None))
+    (found,) = joint_search(model, None, 60, weight, TextScores(None, 0.0, A))
     assert tuple(found.tokens) == best
     assert found.score == pytest.approx(total[best], abs=1e-4)
 
@@ -83,7 +83,7 @@ def test_recording_without_any_symbol_has_an_empty_text(beam_size):
     model = TableModel(1)
     model.frames = torch.full_like(model.frames, -torch.inf)
     model.frames[..., BLANK] = 0.0
-    (found,) = joint_search(model, None, beam_size, 0.4, TextScores(None, 0.0, None))
+    (found,) = joint_search(model, None, beam_size, 0.4, TextScores(None, 0.0, A))
     assert found.tokens == [] and found.log_prob == 0.0
     assert found.score == pytest.approx(0.6 * model.likelihood(()), abs=1e-4)
 
