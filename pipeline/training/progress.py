@@ -37,29 +37,36 @@ class JsonLines:
         """
         append_line(self.path, record.line().encode())
 
-    def rewind(self, step: int) -> None:
-        """Remove the lines written after `step` and a partial last line; step 0 removes all lines.
+    def rewind(self, step: int, validate_every: int) -> None:
+        """Remove what a training writes again when it resumes after `step`, and a partial last line.
+
+        A validation between two multiples of `validate_every` ended a training. It followed the last resume file, and a
+        longer training has none there. Step 0 removes all lines.
 
         Raises:
             UserError: A line before the last is faulty.
         """
         if not self.path.exists():
             return
-        lines = enumerate(complete_lines(self.path), start=1)
-        kept = [line for number, line in lines if step and step_of(line, f"{self.path}: line {number}") <= step]
+        kept: list[bytes] = []
+        for number, line in enumerate(complete_lines(self.path), start=1) if step else ():
+            written_at, validated = step_of(line, f"{self.path}: line {number}")
+            if written_at <= step and not (validated and written_at % validate_every):
+                kept.append(line)
         with atomic_write(self.path, "wb") as handle:
             handle.writelines(line + b"\n" for line in kept)
 
 
-def step_of(line: bytes, where: str) -> int:
-    """Return the `step` of a JSON `line` at `where`.
+def step_of(line: bytes, where: str) -> tuple[int, bool]:
+    """Return the `step` of a JSON `line` at `where`, and whether it is of a validation, as samples are.
 
     Raises:
         UserError: The line is faulty.
     """
     try:
-        return json.loads(line)["step"]
-    except (ValueError, KeyError, TypeError) as error:
+        content = json.loads(line)
+        return content["step"], content.get("event", "validation") == "validation"
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{where}: not a JSON record with a `step` ({error}); fix or remove the line") from error
 
 
@@ -113,8 +120,6 @@ class Progress:
         self.events = EventFile(run_folder, first) if tensorboard and not silent else None
         self.started = self.line_at = time.perf_counter()
         self.interval, self.waited_s, self.reported = Interval(), 0.0, False
-        if not silent:
-            self.lines.rewind(first)
 
     def count(self, step: int, sums: Sums, lr: float, gradient_norm: float | None, waited_s: float) -> None:
         """Count a training step, and report at a share of all steps and if the last report is `LINE_EVERY_S` ago.

@@ -8,7 +8,7 @@ import torch
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.errors import count_of
-from pipeline.core.layout import SAMPLES_FILE
+from pipeline.core.layout import PROGRESS_FILE, SAMPLES_FILE
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.training import Machine
 from pipeline.data.batches import corpus_batches
@@ -59,7 +59,8 @@ def build_trainer(
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, **reporting)
     if group.is_first:
         checkpoints.remove_rolled_back(state.returned)
-        JsonLines(run_folder / SAMPLES_FILE).rewind(state.step)
+        for name in (PROGRESS_FILE, SAMPLES_FILE):
+            JsonLines(run_folder / name).rewind(state.step, training.validate_every)
         checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
         log_setup(spec, model, batches, group, description, state)
     captured = captured_steps(spec, model, optimiser, batches, group, device)

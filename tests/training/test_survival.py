@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from run_folders import json_lines
@@ -16,7 +17,7 @@ from run_folders import json_lines
 from pipeline.core import retries
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
-from pipeline.training import checkpoint, trainer
+from pipeline.training import checkpoint, job, trainer
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.checkpoint_files import weight_files
 from pipeline.training.job import train_run
@@ -212,3 +213,15 @@ def test_the_files_to_look_at_read_as_those_of_one_run(new_run, train_signalled)
     steps = [line["step"] for line in lines]
     assert steps == sorted(steps)
     assert [line["step"] for line in json_lines(run / "samples.jsonl")] == [6, 6, 6, 12, 12, 12]
+
+
+def test_kill_before_the_final_weights_repeats_no_validation(new_run, monkeypatch):
+    """Its last validation, after step 7, follows the last resume file."""
+    run = new_run(max_steps=7)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(job, "finish", Mock(side_effect=KeyboardInterrupt))
+        train_run(run, threads=1)
+    train_run(run, threads=1)
+    lines = json_lines(run / "progress.jsonl")
+    assert [line["step"] for line in lines if line["event"] == "validation"] == [6, 7]
+    assert [line["step"] for line in json_lines(run / "samples.jsonl")] == [6, 6, 6, 7, 7, 7]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_records import start_cost, training_cost
-from run_folders import change_settings
+from run_folders import change_settings, json_lines
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
@@ -45,6 +45,10 @@ def train_longer(train, updates) -> Callable[..., tuple[Path, list[int]]]:
     return trained
 
 
+def validations(run: Path) -> list[dict]:
+    return [line for line in json_lines(run / "progress.jsonl") if line["event"] == "validation"]
+
+
 FIRST = "seed1-00000001"
 """Name of the run that is there before."""
 
@@ -62,6 +66,8 @@ def test_extended_training_matches_one_long_from_the_start(
     longer, steps = train_longer(max_steps=16, **schedule)
     assert steps == list(range(first, 16))
     assert outcome(longer) == outcome(at_once) and outcome(shorter) == before
+    assert validations(longer) == validations(at_once)
+    assert (longer / "samples.jsonl").read_bytes() == (at_once / "samples.jsonl").read_bytes()
     assert [path.name for path in (longer / EVENTS).iterdir()] == ["of the shorter"]
 
 
