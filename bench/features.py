@@ -60,7 +60,7 @@ def measure_speaking(folder: Path, count: int) -> list[Utterance]:
 
 def measure_features(utterances: list[Utterance], rate: int, high_hz: float) -> None:
     limits = dataset(rate, high_hz)
-    timed("features", rate, lambda: [heard for _, heard in features_of(utterances, limits, [1.0])])
+    timed("features", rate, lambda: [heard for heard, _ in features_of(utterances, limits, [1.0])])
 
 
 def measure_batches(folder: Path, utterances: list[Utterance]) -> None:

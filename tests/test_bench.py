@@ -1,8 +1,9 @@
-"""Names that the scripts of `bench/` import exist; no test runs the scripts."""
+"""Names that the scripts of `bench/` import exist, and some of their measurements; no test runs a whole script."""
 
 import ast
 import importlib
 import inspect
+import json
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,11 @@ def test_timed_bench_training_matches_its_name(monkeypatch, shape):
     models = importlib.import_module("train_step").SHAPES[shape].models()
     assert (models["split"].ffn_mode, models["literal"].ffn_mode) == ("split", "shared")
     assert len({model.model_dump_json() for model in models.values()}) == len(models) == 3
+
+
+def test_bench_of_features_reports_the_length_of_the_speech(monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(SCRIPTS[0].parent)
+    features = importlib.import_module("features")
+    features.measure_features(features.noises(tmp_path, 2, 8000), 8000, 3800.0)
+    line = json.loads(capsys.readouterr().out)
+    assert (line["stage"], line["utterances"], line["speech_s"]) == ("features", 2, 20.0)
