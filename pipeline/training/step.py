@@ -116,13 +116,14 @@ class StepRunner:
 
     def prepare(self, step: int) -> PreparedStep:
         """Prepare a step; called ahead of time in a separate thread."""
-        micro_batches: list[AnyBatch] = [*self.batches.micro_batches(step, self.group.rank, self.group.size)]
+        own, tokens, sentences = self.batches.step_data(step, self.group.rank, self.group.size)
+        micro_batches: list[AnyBatch] = [*own]
         flops = sum(self.flops(batch) for batch in micro_batches)
         if self.captured:
             micro_batches = [self.captured.fitted(batch) for batch in micro_batches]
         elif self.device.type == "cuda":
             micro_batches = [batch.packed(pin=True) for batch in micro_batches]
-        return PreparedStep(micro_batches, *self.batches.step_size(step), flops)
+        return PreparedStep(micro_batches, tokens, sentences, flops)
 
     def run(self, step: int, prepared: PreparedStep, annealings: int) -> AsyncScalars:
         """Run a training step, and skip its optimiser step if the loss or gradient is not finite.

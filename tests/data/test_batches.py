@@ -126,6 +126,16 @@ def test_content_is_independent_of_micro_batches_and_processes(corpus):
         assert same(dealt, split.micro_batches(step))
 
 
+def test_a_process_draws_a_step_once_and_counts_all_of_it(corpus, monkeypatch):
+    data, drawn = batches(corpus), []
+    sequences_of = data.sequences_of
+    whole = data.micro_batches(4)
+    monkeypatch.setattr(data, "sequences_of", lambda step: drawn.append(step) or sequences_of(step))
+    counted = {data.step_data(4, rank, 3)[1:] for rank in range(3)}
+    assert counted == {(sum(part.num_tokens for part in whole), sum(len(part.src) for part in whole))}
+    assert drawn == [4, 4, 4]
+
+
 def size(part, power=1):
     """Return the positions of the wider side, padding counted; with power 2 the weights of its attention."""
     return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** power

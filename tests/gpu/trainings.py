@@ -54,7 +54,7 @@ def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
     tokens = sum(batch.num_tokens for batch in update)
     return SimpleNamespace(
         micro_batches=lambda *_: update,
-        step_size=lambda _: (tokens, case.rows * case.micro_batches),
+        step_data=lambda *_: (update, tokens, case.rows * case.micro_batches),
         micro_batch_positions=case.rows * max(case.src, case.tgt),
     )
 

@@ -212,12 +212,13 @@ class TrainingBatches(ABC, Generic[SplitT, BatchT]):
 
         Process r computes micro-batches r, r + world_size, r + 2 * world_size, …
         """
-        return [self.batch(part, step) for part in self._split(self.sequences_of(step))[rank::world_size]]
+        return self.step_data(step, rank, world_size)[0]
 
-    def step_size(self, step: int) -> tuple[int, int]:
-        """Return the target positions (padding excluded) and the sequences of a step over all processes."""
+    def step_data(self, step: int, rank: int, world_size: int) -> tuple[list[BatchT], int, int]:
+        """Return `micro_batches`, and the target positions (padding excluded) and sequences of all processes."""
         indices = self.sequences_of(step)
-        return int(self.pairs.tgt_lengths[indices].sum()), len(indices)
+        own = [self.batch(part, step) for part in self._split(indices)[rank::world_size]]
+        return own, int(self.pairs.tgt_lengths[indices].sum()), len(indices)
 
     def lower_micro_batches(self, positions: int) -> bool:
         """Lower the maximum number of positions of a micro-batch, but not below the longest sequence.
