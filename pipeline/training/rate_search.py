@@ -50,7 +50,8 @@ def search_rate(
         options: Device, threads and checkpoint interval.
 
     Raises:
-        UserError: The range is empty, there are no trials, or all diverged; or see `train_run`.
+        UserError: The range is empty or begins below the run's `min_lr`, there are no trials, or all diverged; or see
+            `train_run`.
     """
     if not 0 < lowest < highest:
         raise UserError(f"--lowest {lowest:g} --highest {highest:g}: name two numbers above 0, the lower one first")
@@ -58,6 +59,8 @@ def search_rate(
         raise UserError(f"--trials {trials}: train at least once")
     spec, rng = load_run(run / RUN_FILE), random.Random(seed)
     name = "lr_factor" if spec.training.schedule == "inverse_sqrt" else "lr"
+    if spec.training.schedule == "plateau" and lowest < (least := spec.training.min_lr or 0.0):
+        raise UserError(f"--lowest {lowest:g}: a training ends when its rate is below min_lr {least:g}; raise --lowest")
     rows: list[dict[str, Any]] = []
     for number in range(1, trials + 1):
         rate = float(f"{exp(rng.uniform(log(lowest), log(highest))):.3g}")

@@ -207,11 +207,13 @@ def test_a_search_whose_trials_all_diverge_names_no_best_rate(new_run, tmp_path,
     [
         ("20", "1", "--lowest 20 --highest 10: name two numbers above 0, the lower one first"),
         ("1", "0", "--trials 0: train at least once"),
+        ("1", "1", "--lowest 1: a training ends when its rate is below min_lr 2; raise --lowest"),
     ],
 )
 def test_an_empty_search_is_refused(new_run, tmp_path, capsys, lowest, trials, told):
     out = tmp_path / "rates.csv"
     options = ["--lowest", lowest, "--highest", "10", "--steps", "2", "--trials", trials, "--out", str(out)]
-    assert main(["search-rate", "--run", str(new_run()), *options]) == 1
+    run = new_run(schedule="plateau", lr=5.0, min_lr=2.0, warmup_steps=None)
+    assert main(["search-rate", "--run", str(run), *options]) == 1
     assert told in capsys.readouterr().err
     assert not out.exists()
