@@ -100,7 +100,7 @@ STAGES = {
     "train": Command("pipeline.training.job:train", "Train a run, or resume it from its last checkpoint"),
     "search-rate": Command(
         "pipeline.training.rate_search:search_rate",
-        "Search the learning rate of a run at random",
+        "Tune the learning rate of a run by random search",
         is_stage=False,
     ),
     "launch": Command("pipeline.cluster.launch:launch", "Run a job on Slurm or here, and wait until it ends"),

@@ -208,7 +208,7 @@ System = tuple[str, str]
 
 
 class Floor(Closed):
-    """The score of one metric that a trained system is beyond."""
+    """The score of one metric that a trained system has to beat."""
 
     reach: Number = Field(description="A score has to be better than this to count as trained")
     why: str = Field(description="Reason why a worse score means that the system has not learnt")

@@ -1,6 +1,6 @@
 """The user's jobs on Slurm: one shared snapshot for all launchers on this machine.
 
-Sites complain about users whose every job queries the controller. Here the first launcher that finds the snapshot too
+Sites complain about users whose jobs all query the controller. Here the first launcher that finds the snapshot too
 old locks the file and renews it, and all others read it. The interval grows while nothing changes. Only squeue is
 needed, no accounting. The snapshot is on the machine's own disk, where files can be locked. Its times are those of
 the monotonic clock, which all processes share and no process sets.

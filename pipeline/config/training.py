@@ -69,7 +69,7 @@ class TrainingConfig(Closed):
         default=None, description="Sentence pairs, utterances or sentences per step; replaces tokens_per_update"
     )
     loss_mean: Literal["token", "sentence"] = Field(
-        default="token", description="Unit by whose number the summed loss of a step is divided"
+        default="token", description="Unit over which the loss of a step is averaged"
     )
     micro_batch_tokens: Count = Field(
         default=8192,

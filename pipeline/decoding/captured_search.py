@@ -1,9 +1,9 @@
 """Beam search whose steps are replayed as CUDA graphs, one for each shape of the live hypotheses.
 
-A graph holds a whole step: model, best continuations, and the reordered cache. It reads and writes tensors of a fixed
-place and shape. Numbers of sentences, source positions and cache positions are rounded up to few sizes, so that
-batches share graphs. The host queues each step before it reads the previous one, and so never keeps the device
-waiting. Sentences that have ended stay in their rows until half of the rows would do.
+A graph holds a whole step: model, best continuations, and the reordered cache. It reads and writes tensors at
+fixed addresses and of fixed shapes. Numbers of sentences, source positions and cache positions are rounded up to a few
+sizes, so that batches share graphs. The host queues each step before it reads the previous one, and so never keeps the
+device waiting. Sentences that have ended stay in their rows until half of the rows would do.
 
 Dimensions: R rows, of which some hold the active sentences, K beam size, T positions of the cache.
 """

@@ -117,7 +117,7 @@ class SpeechSettings(ModelSettings):
 
     reads: ClassVar[Reads] = "speech"
 
-    features: Count = Field(default=40, description="Log-mel filter banks of a frame")
+    features: Count = Field(default=40, description="Log-mel features per frame")
     utterance_mean: Literal["removed", "kept"] = Field(
         default="kept", description="Mean of each feature over an utterance"
     )

@@ -76,8 +76,8 @@ def time_layers(*, device: DeviceChoice = "auto", out: Path) -> None:
         python -m pipeline layer-times --out work/demo/layer_times.json
 
     Write {times: [{layer, n, d, seconds: one per repeat}], matmul_flops_per_s, device, on_processor, threads, kernel,
-    window, provenance}. Takes half a minute on one core. It times what the table counts: one sequence, forward, without
-    the projections around an attention.
+    window, provenance}. Takes half a minute on one core. It times what the table counts: a forward pass of one
+    sequence, without the projections before and after attention.
 
     Args:
         device: Where to measure. `auto` takes a GPU if there is one.

@@ -9,7 +9,7 @@ hypotheses and no live one has a better score than the best of them. The count K
 few symbols are likely, a wide beam has an EOS among its candidates at every position.
 
 A beam of 1 is greedy search, and a beam that is wide enough is exhaustive search. A beam of 1 in tensor2tensor is
-not greedy search, for an EOS may be among all 2K candidates there.
+not greedy search, because an EOS may be among all 2K candidates there.
 """
 
 from dataclasses import dataclass

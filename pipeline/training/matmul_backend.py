@@ -1,10 +1,9 @@
 """Choice of the faster matrix multiplication library inside torch on a CPU.
 
-In float32 torch uses MKL, which can take twice as long as oneDNN on processors of other makers. In bfloat16 a matmul
-takes 45 times as long as in float32 if the processor lacks instructions for it, and sometimes 1.7 times if it has them.
-Runs that ask for bfloat16 compute in float32 there. The faster way is measured once per kind of processor and stored in
-the user's cache.
-`Machine` records it.
+In float32 torch uses MKL, which can take twice as long as oneDNN on processors that Intel did not make. In bfloat16 a
+matmul takes 45 times as long as in float32 if the processor lacks instructions for it, and sometimes 1.7 times if it
+has them. Runs that ask for bfloat16 compute in float32 there. The faster way is measured once per kind of processor and
+stored in the user's cache. `Machine` records it.
 """
 
 import logging

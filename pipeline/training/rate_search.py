@@ -29,14 +29,14 @@ def search_rate(
     out: Path,
     options: specification.MachineOptions,
 ) -> None:
-    r"""Search the learning rate of a run at random.
+    r"""Tune the learning rate of a run by random search.
 
         python -m pipeline search-rate --run work/demo/runs/coldfusion/CF4/grammar-speech-source/seed1-… \
             --lowest 0.0001 --highest 0.002 --trials 8 --steps 200 --out rates.csv
 
     Train the run `trials` times for `steps` steps, each time with another rate, drawn log-uniformly. Write a CSV of
     rate, best dev loss (nats) and its step, the best trial first. Trainings lie beside the CSV in `<its name>-trials`;
-    the same command resumes them, and more trials add to them. Nothing is changed in the run: set the best value in
+    the same command resumes them, and more trials add to them. The run itself does not change: set the best value in
     the scale's file.
 
     Args:

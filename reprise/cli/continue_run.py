@@ -38,10 +38,10 @@ def continue_run(
 
         reprise continue attention/base/wmt14-en-de/1 --steps 200000
 
-    A run that used no GPU is trained with its number of threads, if this machine has as many cores; --threads
-    overrides this. The longer run gets its own folder. The workflow finds it once `max_steps` is set to this number.
-    If the schedule does not depend on the length, its weights equal those of a training that was as long from the
-    start, byte for byte. If it does (branch_freeze_steps, `schedule: cosine`), `done.json` names the run it continues.
+    A run that used no GPU keeps its number of threads, if this machine has as many cores; --threads overrides this.
+    The longer run gets its own folder. The workflow finds it once `max_steps` is set to this number. If the schedule
+    does not depend on the length, its weights equal those of a training that was as long from the start, byte for byte.
+    If it does (branch_freeze_steps, `schedule: cosine`), `done.json` names the run it continues.
 
     Args:
         name: Run as paper/system/dataset/seed, or its folder.

@@ -63,14 +63,14 @@ def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), 
         reprise free --set scale=paper --remove checkpoints text   remove it
 
     Kinds:
-        checkpoints   weights kept for averaging and optimiser states, of runs whose every current score is written.
+        checkpoints   weights kept for averaging and optimiser states, of runs whose current scores are all written.
                       The final and the averaged weights stay; averaging other checkpoints would need a new training
         text          raw and prepared training text of encoded corpora; development and test text stay
         audio         audio of encoded speech corpora; to hear it, fetch or synthesise it again
         old-runs      finished trainings with settings or data other than the current ones; no report reads them
         unfinished    the same for trainings that did not end; removing them loses their steps
         old-corpora   corpora of datasets that have changed since
-        downloads     fetched files whose every dataset is extracted; another extraction would fetch them again.
+        downloads     fetched files whose datasets are all extracted; another extraction would fetch them again.
                       Files that have no address stay
 
     Never touches an unfinished run with current settings, a run in use, or what it reads. A run is in use if a process

@@ -24,7 +24,7 @@ def pack(model: Run, out: Path, *, options: DecodingOptions) -> None:
         reprise translate base-en-de talk.en        # after `reprise unpack base-en-de.tar`
 
     The package works offline and by itself. It contains weights, vocabulary, preparation of text or sound, settings,
-    scores, the licence of the data and a model card, and no sentence of the data.
+    scores, the licence of the data and a model card, but no sentences of the data.
 
     Args:
         model: Run as paper/system/dataset/seed, or its folder; not a packed model.
@@ -79,13 +79,13 @@ def publish(
         reprise publish base-en-de.tar my-name/base-en-de
         reprise publish base-en-de/ my-name/base-en-de --private
 
-    Creates the repository if it does not exist; every upload is one commit of it. Needs the extra `hub`
+    Creates the repository if it does not exist; every upload is one commit. Needs the extra `hub`
     (`pip install -e '.[hub]'`) and a token: run `hf auth login`, or set HF_TOKEN. A model whose data may not be
     redistributed is only uploaded with --private.
 
     Args:
         model: Packed model: the .tar file or folder that `reprise pack` wrote.
-        repository: Repository of the Hub.
+        repository: Repository on the Hub.
         private: Create the repository as a private one.
 
     Raises:
@@ -135,9 +135,9 @@ def export(
 
         reprise export attention/base/wmt14-en-de/1 base-ct2 --quantization int8
 
-    `ctranslate2.Translator` opens the folder. Its `subwords.model`, of sentencepiece, turns tokenised text into pieces
-    (`encode(line, out_type=str)`) and back. The name in --decoding chooses the weights; the settings of the search are
-    those of `translate_batch`. Without a length penalty both rank hypotheses alike. With one, CTranslate2
+    `ctranslate2.Translator` opens the folder. Its `subwords.model` is a sentencepiece model, which turns tokenised text
+    into pieces (`encode(line, out_type=str)`) and back. The name in --decoding chooses the weights; the settings of the
+    search are those of `translate_batch`. Without a length penalty both rank hypotheses alike. With one, CTranslate2
     divides scores by length^alpha, and the papers by ((5 + length) / 6)^alpha.
 
     Args:

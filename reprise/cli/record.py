@@ -322,7 +322,8 @@ def record(
     Args:
         runs: Runs to record: paper/system/dataset/seed, or a run's folder.
         into: Folder of the records and the table.
-        metric: Metric of the table. May be given several times; by default those that it has, else the usual ones.
+        metric: Metric of the table. May be given several times; by default those of the existing table, else the
+            usual ones.
         settings: Override a key of config.yaml. May be given several times.
     """
     for name in metric:

@@ -48,10 +48,10 @@ def verify(
         reprise verify --repair weighted             the files of this paper; set aside damaged ones
 
     With --repair, a damaged file is renamed to NAME.damaged, and so is the target file of an output that is damaged or
-    incomplete. The manifest of a decoding becomes NAME.part, and a file of lines keeps its whole ones. Snakemake then
-    rebuilds only what is missing. The last line names the command that also rebuilds the weights of a model that is
-    scored already. An unreadable file is left alone. The exit status is 1 if something is wrong; after a repair, only
-    if something stays wrong.
+    incomplete. The manifest of a decoding becomes NAME.part, and a file of lines keeps its intact ones. Snakemake
+    then rebuilds only what is missing. The last line names the command that also rebuilds the weights of a model that
+    is already scored. An unreadable file is left alone. The exit status is 1 if something is wrong; after a repair,
+    only if something is still wrong.
 
     Args:
         targets: Papers, `all`, or files in results/; by default every existing file.

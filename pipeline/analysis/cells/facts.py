@@ -69,7 +69,7 @@ class ParametersCell(FactCell):
 
 
 class FitCell(FactCell):
-    """Perplexity of training data without dropout."""
+    """Perplexity on training data, without dropout."""
 
     meaning: ClassVar[str] = (
         "perplexity per subword of the data of the first steps, at the end of the training, without dropout"

@@ -67,7 +67,8 @@ class OrderClaim(ScoreClaim):
         description="Tolerated shortfall from one value to the next (perplexity: in nats); negative = required excess",
     )
     equal_budgets: bool = Field(
-        default=False, description="Compare systems after equally many steps, so that none has to be at its plateau"
+        default=False,
+        description="Compare systems after the same number of steps, so that none has to be at its plateau",
     )
 
     @property
@@ -157,7 +158,7 @@ class LevelClaim(ScoreClaim):
 
 
 class RatioClaim(ScoreClaim):
-    """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
+    """A metric grows by a smaller factor from one term to another than between two other terms."""
 
     kind: Literal["ratio"]
     smaller: Terms = Field(
@@ -189,7 +190,7 @@ class RatioClaim(ScoreClaim):
 
 
 class GapClaim(ScoreClaim):
-    """Share of the gap between the error rates of two systems that a third leaves: (term - best) / (worst - best)."""
+    """Share of the gap between the error rates of two systems that another leaves: (term - best) / (worst - best)."""
 
     kind: Literal["gap"]
     term: SystemName | Term

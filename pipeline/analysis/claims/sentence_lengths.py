@@ -46,7 +46,7 @@ class LongSentencesClaim(ScoredPair):
 
     kind: Literal["long_sentences"]
     score: ScoreName = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
-    longer_than: Count = Field(description="Source words that a long sentence exceeds")
+    longer_than: Count = Field(description="A long sentence has more source words than this")
     says: Literal["advantage is no smaller", "is better", "both do worse"] = Field(
         default="advantage is no smaller",
         description="Statement about the long sentences: the system's advantage over its baseline is no smaller than "

@@ -4,8 +4,8 @@
   falsely by 5 %.
 - Among its other claims, and among those about times of layers, Benjamini and Hochberg (1995) bound the expected share
   of false decisions by 5 %.
-- A verdict is provisional as long as a system has fewer than three trainings. Such claims are no decisions. So the
-  false discovery rate is bounded without them; else each of them that is significant would loosen it for the others.
+- A verdict is provisional while a system has fewer than three trainings. Such claims are not decisions, so the false
+  discovery rate is bounded without them. Otherwise each significant one would loosen the bound for the others.
 """
 
 from collections import Counter

@@ -162,7 +162,7 @@ class CheaperClaim(LayerClaim):
 
 
 class TimeRatioClaim(LayerClaim):
-    """A layer takes at most so many times as long as another, on average over the larger half of the sizes."""
+    """A layer takes at most a given multiple of another's time, on average over the larger half of the sizes."""
 
     kind: Literal["time_ratio"]
     than: LayerName

@@ -186,7 +186,7 @@ class Alignments(Figure):
     """Attention over speech at several checkpoints of a training."""
 
     kind: Literal["alignments"]
-    systems: list[SystemName] = Field(min_length=1, description="A row of panels each")
+    systems: list[SystemName] = Field(min_length=1, description="One row of panels each")
     split: Literal["dev", "test"] = "dev"
 
     def needs(self, view: PaperView) -> Iterator[artifacts.Alignments]:

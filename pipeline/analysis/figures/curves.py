@@ -25,7 +25,7 @@ class LossCurves(Figure):
     """Dev loss against training loss, one point per validation (Weighted Transformer, Figure 2)."""
 
     kind: Literal["loss_curves"]
-    systems: list[SystemName] = Field(min_length=1, description="A curve each")
+    systems: list[SystemName] = Field(min_length=1, description="One curve each")
 
     def needs(self, view: PaperView) -> Iterator[Artifact]:
         yield from view.trained(self.systems, self.dataset)
@@ -70,7 +70,9 @@ class DevCurves(Figure):
     """Dev loss over training steps (Cold Fusion, Figure 2)."""
 
     kind: Literal["dev_curves"]
-    systems: list[SystemName] = Field(min_length=1, description="A curve each; the others are compared with the first")
+    systems: list[SystemName] = Field(
+        min_length=1, description="One curve each; the others are compared with the first"
+    )
 
     def needs(self, view: PaperView) -> Iterator[Artifact]:
         yield from view.trained(self.systems, self.dataset)
@@ -180,11 +182,13 @@ class BleuByLength(Figure):
     """BLEU of the sentences longer than some length, of a random sample of the test sets."""
 
     kind: Literal["bleu_by_length"]
-    systems: list[SystemName] = Field(min_length=1, description="A curve each")
+    systems: list[SystemName] = Field(min_length=1, description="One curve each")
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
     decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
     metric: MetricName = Field(description="BLEU of the score files that is drawn")
-    longer_than: list[CountOrNone] = Field(min_length=1, description="Source words that sentences of a point exceed")
+    longer_than: list[CountOrNone] = Field(
+        min_length=1, description="The sentences of each point have more source words than this"
+    )
     sentences: Count = Field(description="Number of sentences sampled; all if there are fewer")
     seed: Seed = Field(default=1, description="Seed of the sample")
 

@@ -85,7 +85,7 @@ class DownloadedSplit(Closed):
 
 
 class Expected(Closed):
-    """Size and digests that a split must have, so that no score is taken on another set of that name."""
+    """Size and digests that a split must have, so that no score is computed on another set of that name."""
 
     lines: Count = Field(description="Lines per side")
     src_sha256: base.Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")

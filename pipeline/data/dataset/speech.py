@@ -39,7 +39,7 @@ class FetchedText(Closed):
     kind: Literal["fetched"] = Field(description="Fetched from the sources")
     sources: base.Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[base.SplitName, list[TextPart]] = Field(description="Lines of each split")
-    in_turn: bool = Field(default=False, description="Interleave the parts line by line instead of chaining them")
+    in_turn: bool = Field(default=False, description="Interleave the parts line by line instead of concatenating them")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
@@ -98,7 +98,7 @@ class SpeechSize(Closed):
 
 
 class ExpectedUtterances(Closed):
-    """Size and digest that a split must have, so that no score is taken on another set of that name."""
+    """Size and digest that a split must have, so that no score is computed on another set of that name."""
 
     utterances: Count = Field(description="Number of utterances kept")
     sha256: base.Sha256 | None = Field(default=None, description="SHA-256 of the kept transcripts, prepared/<split>.en")

@@ -31,7 +31,7 @@ class TreeSplit(Closed):
 
 
 class ExpectedTrees(Closed):
-    """Size and digest that a split must have, so that no score is taken on another set of that name."""
+    """Size and digest that a split must have, so that no score is computed on another set of that name."""
 
     lines: Count = Field(description="Number of trees of the split")
     sha256: base.Sha256 | None = Field(default=None, description="Digest of the split's raw trees")

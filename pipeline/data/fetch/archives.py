@@ -1,4 +1,4 @@
-"""Members of tar and zip archives as streams, also of hostile archives.
+"""Members of tar and zip archives as streams, even if an archive is hostile.
 
 Nothing is written here, so no archive can choose where its content lands. `tarfile.data_filter` would check names too,
 but it needs Python 3.11.4 and extracts everything; corpora need a few members of large archives.

@@ -54,8 +54,8 @@ def collect_ldc(*, out: Path, package: Packages = ()) -> None:
     A package holds folders `Chinese` (or `source`) and `English` (or `translation`), anywhere below it. Files are
     paired by name and subfolder. Further subfolders of the English side hold further translations. Sentences are
     paired by a folder `alignment` if there is one, else by document and number. Files without a partner, and pairs with
-    an empty side, a missing sentence or undecodable characters are left out and counted. Packages that align documents
-    only need a sentence aligner first.
+    an empty side, a missing sentence or undecodable characters are left out and counted. Packages that align only
+    documents must go through a sentence aligner first.
 
     Args:
         out: Folder to write.

@@ -1,4 +1,4 @@
-"""Manifests: the one format that lists every speech corpus, also those of users.
+"""Manifests: the one format that lists every speech corpus, including those of users.
 
 A manifest is a UTF-8 TSV file with a header. Its columns, in any order:
 

@@ -18,7 +18,7 @@ class AttentionRecogniserConfig(SpeechSettings):
     encoder_layers: Width = Field(default=6, description="BLSTM layers")
     encoder_width: Width = Field(description="Units of a BLSTM layer, each direction")
     pooled_layers: CountOrNone = Field(
-        default=2, description="Number of first layers that max-pooling of stride 2 in time follows"
+        default=2, description="Number of first layers followed by max-pooling of stride 2 in time"
     )
     decoder_width: Width = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
     embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")

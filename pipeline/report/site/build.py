@@ -37,7 +37,7 @@ def write_site(*, private: bool = False, out: Path = Path("results/site"), proje
     Other files in the folder are removed, except hidden ones.
 
     Args:
-        private: Show text of others that may not be redistributed. Your own text is always shown.
+        private: Show text of other people that may not be redistributed. Your own text is always shown.
         out: Folder to write.
         project: The project and its settings.
     """

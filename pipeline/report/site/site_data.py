@@ -32,7 +32,7 @@ class SiteData:
 
     Attributes:
         project: The project at its scale.
-        private: Show text of others that may not be redistributed.
+        private: Show text of other people that may not be redistributed.
     """
 
     project: Project
