@@ -88,7 +88,7 @@ class Experiment(Protocol):
 
     @property
     def floors(self) -> Floors:
-        """Return the floors that scores of trained systems are beyond."""
+        """Return the floors that trained systems have to beat."""
 
     def noise_of(self, family: str) -> MeasuredNoise | None:
         """Return the run-to-run variance measured for a family of systems."""

@@ -212,7 +212,7 @@ def report_unfit_node(run: Path, reason: str) -> Exit:
 
 
 def end_on_unfit_node(run: Path, reason: str) -> None:
-    """End this process, whose node check hangs by some `reason`; record it for `run` unless that hangs, too."""
+    """End this process, whose node check hangs for some `reason`; record it for `run` unless that hangs, too."""
     recorder = threading.Thread(target=report_unfit_node, args=(run, reason), daemon=True)
     recorder.start()
     recorder.join(RECORDED_WITHIN_S)

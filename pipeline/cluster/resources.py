@@ -35,7 +35,7 @@ SPELT_OUT = (*" ".join(INSTEAD).split(), *MEMORY, "account", "exclude", "gres", 
 
 
 def non_negative(text: str, least: int = 0) -> int:
-    """Return the whole number in a `text`, which is of the `least` size.
+    """Return the whole number in a `text`, which must be at least `least`.
 
     Raises:
         argparse.ArgumentTypeError: The number is too small.

@@ -98,7 +98,7 @@ def start_mps() -> None:
     """Start NVIDIA's MPS until this process ends, so that the kernels of several jobs run at the same time.
 
     Jobs take turns instead if the program is missing, a GPU is divided (MIG), or the daemon does not start. A daemon
-    that the environment names already is used, and left running. All Snakemakes of this user use one daemon, in a
+    that the environment already names is used and left running. All Snakemakes of this user use one daemon, in a
     Slurm job one of its own. The last of them stops it; if that one is killed, the next one does.
     """
     if not shutil.which(MPS) or not (gpus := visible_gpus()) or any(gpu.startswith("MIG") for gpu in gpus):

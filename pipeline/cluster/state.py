@@ -45,7 +45,7 @@ def read_failure(run: Path, key: str | None = None) -> jobs.Failure | None:
 
 
 def record_failure(run: Path, key: str, error: str, trace: str | None) -> None:
-    """Record that this process of `run` with a `key` failed by an `error`; no `trace` if the user has to fix it."""
+    """Record that this process of `run` with a `key` failed with an `error`; no `trace` if the user has to fix it."""
     failure = jobs.Failure(key=key, job=job_name(), node=node_name(), rank=rank(), error=error, traceback=trace)
     jobs.record_event(run, failure)
 
@@ -61,7 +61,7 @@ def read_starts(run: Path) -> list[jobs.StartLine]:
 
 
 def record_unfit_node(run: Path, node: str, reason: str, job: str) -> None:
-    """Record that Slurm's `node` failed its check by a `reason` that `job` of `run` found."""
+    """Record that Slurm's `node` failed its check for a `reason` that `job` of `run` found."""
     jobs.record_event(run, jobs.UnfitNode(node=node, reason=reason, job=job))
 
 

@@ -111,7 +111,7 @@ class Catalogue:
         return name
 
     def partly_licensed(self) -> Iterator[str]:
-        """Yield a warning for each dataset of the scale of which config.yaml names some packages only."""
+        """Yield a warning for each dataset of the scale if config.yaml names only some of its packages."""
         for name in dict.fromkeys(self.scale.datasets.values()):
             record = self.dataset_records.get(name)
             if not isinstance(record, LicensedPackages):

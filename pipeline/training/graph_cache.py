@@ -221,7 +221,7 @@ class GraphCache(Generic[Graph]):
         return None
 
     def _fail(self, error: RuntimeError) -> None:
-        """Record nothing any more, and leave the memory to eager work."""
+        """Stop recording, and leave the memory to eager work."""
         self.failure = summary(error)
         log.warning("cannot capture steps as CUDA graphs, they run eagerly: %s", self.failure)
         self.clear()

@@ -64,7 +64,7 @@ class OutOfMemory(UserError):
 
 
 class Diverged(UserError):
-    """A training whose loss is not finite or far above that of a guess, after rolling back once."""
+    """A training whose loss is not finite, or far above that of a random guess, after one rollback."""
 
 
 def diverged(name: str, state: TrainingState, fault: str, good: str) -> Diverged:

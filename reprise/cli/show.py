@@ -109,7 +109,7 @@ def show_table(project: Project, paper: str, table: str | None, wide: bool) -> N
 
 
 def size_of_test_set(filled: FilledTable, name: str, ours: Sequence[int]) -> str:
-    """Return the sentences behind cell `name` of the rows `ours`, for a sentence; empty if there is no score."""
+    """Return how many sentences cell `name` of the rows `ours` is scored on, in words; empty if there is no score."""
     cell, rows, values = filled.entry.cells[name], filled.table.rows, filled.cells[name]
     assert isinstance(cell, ScoreCell)
     scored = next((rows[index] for index in ours if values[index]["ours"]), None)
