@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from recurrent_models import CHANNELS, recurrent_config
+from recurrent_models import recurrent_config
 from torch import Tensor
 
 from pipeline.models.layers.positions import gather_positions, reversal_indices
@@ -59,19 +59,6 @@ def test_gradients_reach_both_channels(form):
     channels = [randn(2, 3, width).requires_grad_() for width in (6, 5)]
     drawn(Blend(6, 5, 6, form))(*channels)[0].sum().backward()
     assert all((channel.grad != 0).all() for channel in channels)
-
-
-@pytest.mark.parametrize("channels", CHANNELS)
-def test_annotation_depends_only_on_the_channels_in_its_name(channels, monkeypatch):
-    encoder = drawn(RecurrentEncoder(recurrent_config(channels)), std=0.5)
-    found = {name: t.detach().requires_grad_() for name, t in encoder.channels(randn(2, 5, 12), PADDED).items()}
-    assert set(found) == ({"rnn", "emb", "ntm"} if encoder.config.has_memory else {"rnn", "emb"})
-    monkeypatch.setattr(encoder, "channels", lambda x, mask: found)
-    annotations, states = encoder(found["emb"], PADDED)
-    assert states is found["rnn"] and annotations.shape == (2, 5, encoder.config.d_annotation)
-    annotations.sum().backward()
-    reached = {name for name, channel in found.items() if channel.grad is not None and channel.grad.any()}
-    assert reached == set(channels.split("-"))
 
 
 def test_reversing_twice_is_the_identity_and_keeps_padding_last():
