@@ -258,7 +258,7 @@ def test_every_update_utterance_and_seed_has_noise_of_its_own(corpus):
     assert len(heard) == 2 * 3 * 2
 
 
-def test_noise_differs_by_epoch_and_is_absent_in_evaluation(corpus):
+def test_noise_differs_by_epoch_and_warm_up_has_none(corpus):
     folder, frames = corpus
     data = batches(folder, noise_probability=0.999, micro_batch_frames=10_000)
     heard = {index: [] for index in range(53)}

@@ -105,7 +105,7 @@ def test_loss_and_gradients_are_those_of_the_steps(gru_reads, task_state, rate):
 
 
 @pytest.mark.parametrize(("row", "rate"), [*zip(FUSIONS, itertools.cycle((0.0, 0.5))), ("CF4", 0.0)])
-def test_so_are_those_of_a_fusion(row, rate):
+def test_loss_and_gradients_of_a_fusion_are_those_of_the_steps(row, rate):
     compare(fused_recogniser(row), rate)
 
 

@@ -81,7 +81,7 @@ def test_run_without_weights_is_found_where_none_are_needed(folder):
 
 def test_system_on_no_dataset_of_a_report_is_not_called_trained(folder):
     text = message("multichannel/RNN")
-    assert "trained on nothing" not in text
+    assert "multichannel/RNN: not trained at scale smoke" in text
     assert "`snakemake --config scale=smoke -- work/smoke/runs/multichannel" in text
 
 

@@ -88,7 +88,7 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Add a reading": "tests/papers/test_readings.py",
         "Add a decoding": "test_new_parts_of_a_paper_are_a_few_lines",
         "Add a dataset": "test_new_parts_of_a_paper_are_a_few_lines",
-        "Add a claim": "tests/report",
+        "Add a claim": "tests/analysis/claims",
         "Add a column": "test_new_parts_of_a_paper_are_a_few_lines",
         "Add a figure": "test_new_parts_of_a_paper_are_a_few_lines",
         "Add a metric": "test_a_toy_of_each_kind_works_end_to_end",
