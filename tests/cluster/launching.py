@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from run_folders import write_settings
+from time_limit import PATIENCE_S
 from tracing import CHECKPOINT_EVERY, set_pace
 from warm import warm_programs
 
@@ -18,7 +19,6 @@ from pipeline.core.json_csv import read_json
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
-PATIENCE_S = 400  # nothing takes that long, unless the machine does other things too
 
 FORKED_JOBS = """
 import runpy, sys
@@ -100,12 +100,3 @@ class Bench:
 
 def weights_digest(run: Path) -> str:
     return read_json(run / "done.json")["weights_digest"]
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Poll until `condition()` is true; fails the test when patience runs out."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"{what}: not within {PATIENCE_S} s")
-        time.sleep(0.05)

@@ -10,8 +10,9 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from launching import PROJECT, until
+from launching import PROJECT
 from programs import install
+from time_limit import until
 
 from pipeline.cluster.job_process import fruitless_starts, request_requeue
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node

@@ -4,12 +4,12 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from copied_project import ROOT
 from programs import install
+from time_limit import until
 
 SLOW = {"BASH_FUNC_trap%%": '() { sleep 0.2; builtin trap "$@"; }'}
 """Variables that have bash pause before it sets a trap, so that a short snakemake has ended by then."""
@@ -49,10 +49,7 @@ def send_in_time(process: subprocess.Popen, number: int, begun: Path) -> None:
         caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())[1]
         return bool(int(caught, 16) >> (number - 1) & 1)
 
-    deadline = time.monotonic() + 60
-    while not (begun.exists() and has_trap()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: begun.exists() and has_trap(), "the trap of the driver")
     process.send_signal(number)
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 import toy_job
-from launching import Launcher, make_run, until, weights_digest
+from launching import Launcher, make_run, weights_digest
 from own_slurm import SCRIPT, STATE
 from programs import install
+from time_limit import until
 from tracing import CHECKPOINT_EVERY, outcomes, set_pace, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission

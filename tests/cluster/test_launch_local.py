@@ -8,7 +8,8 @@ from unittest.mock import Mock
 
 import pytest
 import toy_job
-from launching import until, weights_digest
+from launching import weights_digest
+from time_limit import until
 from tracing import outcomes, set_pace, workers_one_after_the_other
 
 from pipeline.cluster import local

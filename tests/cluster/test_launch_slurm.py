@@ -15,9 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 import toy_job
-from launching import Bench, Launcher, until, weights_digest
+from launching import Bench, Launcher, weights_digest
 from programs import install
 from submitit import SlurmJob
+from time_limit import until
 from tracing import outcomes, set_pace, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.state import newest_checkpoint, read_submission

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import HERE, PROJECT, Bench, until
+from launching import HERE, PROJECT, Bench
 from programs import install
+from time_limit import until
 from tracing import outcomes, set_pace, starts
 
 from pipeline.cluster.state import read_submission

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from time_limit import until
 
 from pipeline.core.errors import UserError
 from pipeline.workflow import drivers
@@ -205,10 +206,7 @@ def test_suggested_command_ends_a_background_driver(own_group):
         command = re.search(r"\((kill [-\d ]+)", str(raised.value))[1]
         assert os.system(command) == 0
         process.wait(10)
-    deadline = time.monotonic() + 10
-    while any(map(is_alive, (driver, other))):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not any(map(is_alive, (driver, other))), "the end of the driver and its job")
     unlock()
     assert not read_drivers()
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from copied_project import shrink
 from finished_project import finished_project
-from launching import PATIENCE_S, PROJECT, made, until
+from launching import PROJECT, made
 from real_project import real_project
 from safetensors.numpy import load_file
+from time_limit import PATIENCE_S, until
 from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.state import read_submission

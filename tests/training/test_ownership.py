@@ -5,11 +5,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import Mock
 
 import pytest
+from time_limit import until
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.jobs import StartLine, record_event
@@ -52,14 +53,7 @@ def contested(run, caplog) -> Iterator[list]:
 
 
 def until_logged(caplog, text: str) -> None:
-    until(lambda: text in caplog.text)
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: text in caplog.text, text)
 
 
 def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
@@ -108,7 +102,7 @@ def test_altered_claim_is_not_taken_for_a_takeover(tmp_path, seed, caplog):
 
 def test_previous_owner_gets_one_signal_and_the_next_waits(tmp_path, signals, caplog):
     with contested(tmp_path, caplog) as entered:
-        until(lambda: signals)
+        until(lambda: signals, "a signal")
         time.sleep(0.1)  # for many more checks
         assert signals == [(os.getpid(), 15)] and not entered
     assert entered == ["second"]
@@ -126,7 +120,7 @@ def test_lock_removal_is_advised_only_after_time_to_stop(tmp_path, signals, capl
 def test_waiting_owner_yields_to_the_next_claim(tmp_path, signals, caplog):
     with contested(tmp_path, caplog) as entered:
         third = holding(tmp_path, "third", entered)
-        until(lambda: entered)
+        until(lambda: entered, "the end of the second owner")
         assert entered == ["second was taken over"]
     third.join(20)
     assert entered == ["second was taken over", "third"]

@@ -13,6 +13,7 @@ import pytest
 from copied_project import call, copy_project, environment_of, require, shrink
 from finished_project import shrunk_layout
 from real_project import real_project
+from time_limit import PATIENCE_S, until
 
 from pipeline.cluster.state import newest_checkpoint
 from pipeline.core.artifacts import ModelSizes, RunId
@@ -21,7 +22,6 @@ from pipeline.workflow.drivers import read_drivers
 
 TRAINING = real_project({"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
 FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "done.json"))
-PATIENCE_S = 300
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def first(project):
         **{"cwd": project, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True},
         env=os.environ | {"PYTHONPATH": str(project)},
     )
-    until(lambda: read_drivers(project) or process.poll() is not None)
+    until(lambda: read_drivers(project) or process.poll() is not None, "a driver")
     yield process
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
@@ -118,7 +118,7 @@ def strike(folder: Path) -> int:
     """
     before = newest_checkpoint(folder / RUN)
     workflow = start(folder)
-    until(lambda: newest_checkpoint(folder / RUN) > before or workflow.poll() is not None)
+    until(lambda: newest_checkpoint(folder / RUN) > before or workflow.poll() is not None, "a checkpoint")
     time.sleep(random.uniform(0, 0.3))
     if workflow.poll() is None:
         kill_all(workflow, folder)  # and nothing to unlock
@@ -133,10 +133,3 @@ def test_workflow_killed_at_random_ends_in_the_same_bytes(tmp_path):
     assert finish(folder) == undisturbed
     starts = [event for event in read_events(folder / RUN) if isinstance(event, StartLine) and event.event == "start"]
     assert -signal.SIGKILL in codes and len(starts) > 1
-
-
-def until(condition) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
