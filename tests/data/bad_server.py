@@ -30,9 +30,6 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_HEAD(self):
-        self.do_GET()
-
     def do_GET(self):
         path = self.path.partition("?")[0].strip("/")
         asked = self.headers.get("Range")
@@ -83,8 +80,6 @@ class Handler(BaseHTTPRequestHandler):
             body, status = bytes(len(body) - start) if path == "wrong-bytes" else body[start:], 206
         length = claimed or len(body) + {"says-more": 9, "says-less": -9}.get(path, 0)
         self.start(status, headers, None if path in ("no-length", "no-length-cut", "endless") else length)
-        if self.command == "HEAD":
-            return
         is_cut = path in ALWAYS_CUT or (path in ("cut-no-ranges", "no-length-cut") and first)
         sent = body[:PIECE] if is_cut else body + bytes(PIECE) if path == "endless" else body
         with suppress(OSError):  # the client closed the connection
@@ -111,8 +106,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None):
         self.start(status, headers or {}, len(body))
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def log_message(self, *args):
         pass
