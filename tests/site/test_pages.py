@@ -6,6 +6,7 @@ import random
 import re
 import shlex
 from collections import Counter
+from functools import partial
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace as Some
@@ -278,7 +279,7 @@ def test_runs_that_never_ran_have_no_page(site):
 
 
 def test_cell_of_some_seeds_links_to_the_run_that_explains_it(tmp_path):
-    """One seed of three is done; the second failed, or no other was started."""
+    """One seed of three is done; the second failed, or no other was started, so that the score is incomplete."""
     project = real_project({"work": str(tmp_path / "work"), "scale": "demo", "seeds": 3})
     for system in ("C", "N4"):
         first, second, _ = project.runs_of("weighted", system, "wmt14-en-de")
@@ -294,6 +295,8 @@ def test_cell_of_some_seeds_links_to_the_run_that_explains_it(tmp_path):
     }
     assert [found for found in links["C"] if found] == [["2"], ["2"], ["1"]]
     assert [found for found in links["N4"] if found] == [["1"]]
+    marks = [re.findall('class="badge ([^"]*)"', row) for row in table.split("<tr") if "run-weighted.N4." in row]
+    assert marks == [["incomplete", "incomplete", "1-of-3-runs-done"]]
 
 
 def test_trained_system_without_scores_is_not_called_not_run(project, tmp_path):
@@ -512,8 +515,8 @@ def test_parameters_are_titled_by_the_model_they_belong_to():
     ],
 )
 def test_row_says_how_many_of_its_runs_are_done(states, said):
-    reasons = [state for state in ("failed", "not run") if state in states]
-    site = Some(status=states.__getitem__, why_missing=lambda runs: [*reasons, "not scored"][0])
+    site = Some(status=states.__getitem__)
+    site.why_missing = partial(SiteData.why_missing, site)
     assert row_state(site, [*range(len(states)), 0]) == said
 
 

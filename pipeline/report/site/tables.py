@@ -24,7 +24,8 @@ MARK_MEANINGS = {
     "not-comparable": "not comparable with the printed number",
     "provisional": "the run-to-run variance is not known",
     "primary": "named before any run as a claim that decides about the paper",
-    "not-run": "a training was not started",
+    "not-run": "no training was started",
+    "incomplete": "some trainings were not started",
     "under-way": "a training is not finished",
     "not-scored": "trained, but its scores are missing, or other settings decoded what they score",
     "failed": "an error ended a training",
@@ -232,7 +233,7 @@ def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
     """Return why a row lacks a number, or how many of its runs are done."""
     states = [site.status(run) for run in dict.fromkeys(runs)]
     why = site.why_missing(runs)
-    return f"{states.count(DONE)} of {count_of(len(states), 'run')} done" if why == NOT_RUN and DONE in states else why
+    return f"{states.count(DONE)} of {count_of(len(states), 'run')} done" if why == INCOMPLETE else why
 
 
 def shared_remarks(remarks: Mapping[str, str]) -> dict[str, list[str]]:
