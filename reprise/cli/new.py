@@ -143,7 +143,8 @@ def write_dataset(name: str, given: DataOptions, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{name}.yaml"
     splits = root / "data" / name
     if path.exists():
-        old = f"{path} and {splits}" if splits.exists() else "it"  # splits with other contents are refused, too
+        is_split = not (given.dev and given.test)  # which refuses splits with other contents, too
+        old = f"{path} and {splits}" if is_split and splits.exists() else "it"
         raise UserError(f"{path}: exists already; choose another name, or move {old} away")
     single = (given.src, given.tgt, given.pairs, given.trees, given.recordings)
     for given_path in (*filter(None, single), *given.dev, *given.test):

@@ -287,6 +287,21 @@ def test_dataset_can_be_split_again_after_the_move_that_is_named(root, refused):
     assert reprise(again) == 0
 
 
+def test_splits_of_ones_own_are_not_to_be_moved_away(root, refused):
+    """The command reads them where they are."""
+    (root / "data/mine").mkdir(parents=True)
+    files = [
+        [str(write(root / f"data/mine/{split}.{language}", sentences(9, seed))) for language in ("en", "uk")]
+        for seed, split in enumerate(("train", "dev", "test"))
+    ]
+    train, dev, test = files
+    words = ["new", "dataset", "mine", "--src", train[0], "--tgt", train[1], "--dev", *dev, "--test", *test]
+    assert reprise(words) == 0
+    assert refused(*words).endswith("exists already; choose another name, or move it away\n")
+    (root / "workflow/datasets/mine.yaml").rename("mine.yaml")
+    assert reprise(words) == 0
+
+
 def test_failed_new_dataset_removes_splits_and_keeps_other_files(root, monkeypatch, refused):
     for language in ("en", "uk"):
         write(root / f"all.{language}", sentences(40, 1))
