@@ -310,6 +310,18 @@ def test_trained_system_without_scores_is_not_called_not_run(project, tmp_path):
     assert re.search(r"snakemake --config \S+ -- results/demo/weighted/table2.csv<", unescape(page))
 
 
+def test_row_with_some_of_its_scores_is_incomplete_as_in_the_csv(project, tmp_path):
+    (run,) = project.runs_of("attention", "base", "wmt14-en-de")
+    write_training(project, run, [2.0], [2.0])
+    write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(1.0))
+    site = site_of(project, tmp_path / "site")
+    page = read(site / "paper-attention.html").split('id="table-table3"')[1].split("</tbody>")[0]
+    (row,) = [row for row in page.split("<tr") if run_page(run) in row]
+    with open(site / "tables/attention.table3.csv", encoding="utf-8", newline="") as lines:
+        found = {line["status"] for line in csv.DictReader(lines) if line["ppl_ours"]}
+    assert found == {"incomplete"} and re.findall('class="badge ([^"]*)"', row)[-1] == "incomplete"
+
+
 def test_printed_and_ours_never_share_an_axis(weighted):
     chart = weighted[weighted.index('class="dots panels-2"') :].split("</figure>")[0]
     assert len(re.findall('class="head">', chart)) == 2 and len(re.findall('class="mark scale panel-', chart)) == 2

@@ -216,8 +216,8 @@ def shown_row(site: SiteData, paper: str, filled: FilledTable, index: int, order
     cells = {key: shown_cell(site, filled, key, index) for key in order}
     row, status = filled.table.rows[index], filled.runs["status"][index]
     runs = [run for key in order for run in filled.entry.cells[key].runs(filled.table.view, row)]
-    if status in UNFINISHED:
-        status = row_state(site, runs)
+    if status in UNFINISHED and (state := row_state(site, runs)) != NOT_SCORED:
+        status = state
     return ShownRow(
         name=row_name(site, paper, row.get("system", ""), filled.names[index]),
         settings=settings(site, filled, index, runs),
@@ -230,7 +230,7 @@ def shown_row(site: SiteData, paper: str, filled: FilledTable, index: int, order
 
 
 def row_state(site: SiteData, runs: Sequence[RunId]) -> str:
-    """Return why a row lacks a number, or how many of its runs are done."""
+    """Return why a row lacks a run, or how many are done; `not scored` if all are."""
     states = [site.status(run) for run in dict.fromkeys(runs)]
     why = site.why_missing(runs)
     return f"{states.count(DONE)} of {count_of(len(states), 'run')} done" if why == INCOMPLETE else why
