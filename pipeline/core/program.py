@@ -201,7 +201,7 @@ class Program(NamedTuple):
         parser, by_name = self._replace(commands=named or self.commands).parsers(argv[:1])
         if not argv:
             parser.error(f"name a command; `{self.name} --help` lists them")
-        is_option = argv[0] != "" and any(option.startswith(argv[0]) for option in PROGRAM_OPTIONS)
+        is_option = argv[0].strip("-") != "" and any(option.startswith(argv[0]) for option in PROGRAM_OPTIONS)
         if argv[0].startswith("-") and not is_option:
             parser.error(f"{argv[0]}: name the command before its options; `{self.name} --help` lists the commands")
         if argv[0] not in by_name and not is_option:

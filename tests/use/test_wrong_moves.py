@@ -99,7 +99,6 @@ def test_wrong_argument_is_explained_in_one_line(name, folder, capsys):
     ("words", "end"),
     [
         ([], "error: name a command; `reprise --help` lists them\n"),
-        (["--"], "required: COMMAND\n"),
         (["pack", "attention/base"], "required: OUT; OUT: Folder to write, or a file NAME.tar\n"),
         (
             ["new"],
@@ -117,6 +116,7 @@ def test_wrong_argument_is_explained_in_one_line(name, folder, capsys):
             ["--set", "scale=small", "status"],
             "--set: name the command before its options; `reprise --help` lists the commands\n",
         ),
+        (["--", "status"], "--: name the command before its options; `reprise --help` lists the commands\n"),
     ],
 )
 def test_missing_or_unknown_word_is_named_with_its_remedy(words, end, folder, capsys):
