@@ -190,7 +190,7 @@ def test_runs_sent_without_weights_give_the_same_table(finished, tmp_path):
     root = tmp_path / "project"
     shutil.copytree(finished, root, symlinks=True)
     page = (ROOT / "docs/how-to/keep-results.md").read_text()
-    commands = re.findall(r"^    (.+)$", page.partition("## Judge seeds")[2], re.MULTILINE)
+    commands = re.findall(r"^    (.+)$", page.partition("## Judge claims over seeds")[2], re.MULTILINE)
     assert [words.split()[0] for words in commands] == ["tar", "mkdir", "tar", "reprise"]
     table = root / "results/smoke/weighted/table2.csv"
     before = table.read_bytes()
