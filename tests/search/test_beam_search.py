@@ -126,7 +126,10 @@ def test_a_diverged_model_is_named():
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
 def test_search_ends_once_no_output_up_to_the_limit_can_win(normalisation):
-    """The longest output has `limit` symbols and EOS, so its score is at most log_prob / penalty(limit + 1)."""
+    """The longest output has `limit` symbols and EOS, so its score is at most log_prob / penalty(limit + 1).
+
+    Some sentences have left the search before.
+    """
     config = DecodingConfig(beam_size=4, length_penalty=0.9, length_normalisation=normalisation)
     draw = np.random.default_rng(1)
     limits, log_probs = draw.integers(1, 30, 40), -draw.uniform(1, 20, 40)
@@ -135,4 +138,5 @@ def test_search_ends_once_no_output_up_to_the_limit_can_win(normalisation):
         search.tokens.append(np.zeros((len(limits), config.beam_size), dtype=np.int64))
         best = [log_prob / penalty(int(limit) + 1, config) for limit, log_prob in zip(limits, log_probs, strict=True)]
         search.best_scores[:, 0] = np.array(best) * margin
-        assert (search.done(log_probs) == settled).all()
+        search.active = np.flatnonzero(draw.random(len(limits)) < 0.7)
+        assert (search.done(log_probs[search.active]) == settled).all()
