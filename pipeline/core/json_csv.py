@@ -99,10 +99,19 @@ def write_csv(
     columns: Sequence[str] | None = None,
     texts: Sequence[str] = (),
 ) -> None:
-    """Write a table with a header.
+    """Write a table with a header to a file `path`; see `csv_text`."""
+    with atomic_write(path) as handle:
+        handle.write(csv_text(rows, columns, texts))
+
+
+def csv_text(
+    rows: "DataFrame | Sequence[dict[str, Any]]",
+    columns: Sequence[str] | None = None,
+    texts: Sequence[str] = (),
+) -> str:
+    """Return a table with a header as CSV.
 
     Args:
-        path: The file to write.
         rows: One dictionary or data frame row per line.
         columns: Columns in order; None for all.
         texts: Columns with text of models or data, which `as_text` protects.
@@ -112,5 +121,4 @@ def write_csv(
     frame = DataFrame(rows, columns=None if columns is None else list(columns), dtype=object)
     for name in frame.columns.intersection(list(texts)):
         frame[name] = frame[name].map(as_text)
-    with atomic_write(path) as handle:
-        frame.to_csv(handle, index=False, lineterminator="\n")
+    return frame.to_csv(index=False, lineterminator="\n")

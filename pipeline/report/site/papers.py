@@ -12,6 +12,7 @@ from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.run_folders import NotRun
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Table
 from pipeline.core.errors import UserError
+from pipeline.core.json_csv import csv_text
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.labels import Labels, metric_title, pair_of, report_title, short_title, with_minus
 from pipeline.report.markup import plain
@@ -77,7 +78,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[overview.Card, dict[RunId, di
 def write_table(pages: Pages, paper: str, name: str, filled: FilledTable) -> str:
     """Write the CSV of a table that a page shows, and return its path; the one in results/ may be of other runs."""
     path = f"tables/{file_name(paper, name)}.csv"
-    pages.write(path, filled.frame.to_csv(index=False, lineterminator="\n").encode())
+    pages.write(path, csv_text(filled.frame).encode())
     return path
 
 
