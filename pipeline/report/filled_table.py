@@ -1,6 +1,6 @@
 """A table filled in with what was measured: each printed number beside ours, as the CSV has it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,9 +124,13 @@ def status(table: PrintedTable, cells: dict[str, list[dict[str, str]]], index: i
 
 
 def missing(folders: RunFolders, runs: Iterable[RunId]) -> str:
-    """Return why a number of some runs is missing: none or only some of them are trained, or they are not scored."""
-    states = {bool(folders.trained(run)) for run in runs}
-    return NOT_SCORED if states == {True} else INCOMPLETE if True in states else NOT_RUN
+    """Return why a number of some runs is missing; see `why_missing`."""
+    return why_missing({bool(folders.trained(run)) for run in runs})
+
+
+def why_missing(trained: Set[bool]) -> str:
+    """Return why a number is missing: none or only some of its runs are `trained`, or they are not scored."""
+    return NOT_SCORED if trained == {True} else INCOMPLETE if True in trained else NOT_RUN
 
 
 def run_columns(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.data.dataset import AnyDataset, is_own, is_redistributable
 from pipeline.papers.comparability import PrintedProject
 from pipeline.papers.project import Project
-from pipeline.report.filled_table import INCOMPLETE, NOT_RUN, NOT_SCORED
+from pipeline.report.filled_table import NOT_RUN, why_missing
 from pipeline.workflow.graph import Graph
 
 Made = TypeVar("Made", bound=RunArtifact)
@@ -129,11 +129,10 @@ class SiteData:
         return FAILED if read_failure(folder) else TRAINING
 
     def why_missing(self, runs: Sequence[RunId]) -> str:
-        """Return why a number of some runs is missing: one failed or trains, or as `filled_table.missing`."""
-        states = {self.status(run) for run in runs} or {NOT_RUN}
-        if states == {DONE, NOT_RUN}:
-            return INCOMPLETE
-        return next((state for state in (FAILED, TRAINING, NOT_RUN) if state in states), NOT_SCORED)
+        """Return why a number of some runs is missing: one failed or trains, or as `filled_table.why_missing`."""
+        states = {self.status(run) for run in runs}
+        halted = next((state for state in (FAILED, TRAINING) if state in states), "")
+        return halted or why_missing({state == DONE for state in states})
 
     def failure(self, run: RunId) -> str:
         """Return why a run failed; empty if it did not."""
