@@ -204,11 +204,16 @@ def was_submitted(folder: Path) -> bool:
     return (folder / "slurm").exists() or (jobs.exists() and any(jobs.glob("**/slurm")))
 
 
+def describe_process(pid: int) -> str:
+    """Return where a driver runs that is process `pid` of this machine."""
+    return f"snakemake, process {pid} of this machine"
+
+
 def describe_driver(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
     """Return where a driver runs; empty if it has surely ended. `jobs` is None if Slurm does not answer."""
     if is_on_this_machine(driver):
         alive = is_snakemake_process(driver.pid, driver.user)
-        return f"snakemake, process {driver.pid} of this machine" if alive else ""
+        return describe_process(driver.pid) if alive else ""
     named = f"job {driver.job}" if driver.job else f"process {driver.pid}"
     if driver.job is None or jobs is None or driver.user != os.getuid():
         return f"snakemake, {named} on {driver.host}, if it still runs"

@@ -25,7 +25,7 @@ from pipeline.core.files import write_errors
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Project, Settings
 from pipeline.training.progress import clock
-from pipeline.workflow.campaign import Campaign, Watch
+from pipeline.workflow.campaign import Campaign, Watch, describe_process
 from pipeline.workflow.failures import MAKE_LOG
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import reports_asked_for
@@ -201,8 +201,8 @@ class Workflow:
             raise UserError(f"{errors}\nthe whole output is in {self.log}")
 
     def in_words(self) -> str:
-        """Describe the process as `Campaign.driver` does, with a note if it was interrupted."""
-        return f"snakemake, process {self.process.pid} of this machine" + (" (stopping)" if self.received else "")
+        """Return where Snakemake runs, with a note if it was interrupted."""
+        return describe_process(self.process.pid) + (" (stopping)" if self.received else "")
 
     def ticks(self) -> Iterator[None]:
         """Yield every second until Snakemake ends, and once after."""
