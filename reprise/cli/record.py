@@ -217,7 +217,7 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
         row[f"{metric} {score.partition('/')[2]}"] = format_scores([file.metrics[metric] for file in files]) + fewer
     hours = [record.cost.device_hours for record in seeds if record.cost]
     commits = joined(record.trained.provenance.get("commit", "") for record in seeds)
-    return row | {"hours": f"{sum(hours):.2f}" if hours else "", "commit": commits}
+    return row | {"hours": f"{sum(hours):.4g}" if hours else "", "commit": commits}
 
 
 def require_one_decoding(seeds: list[RunRecord], name: str, score: str) -> None:
