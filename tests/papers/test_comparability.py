@@ -192,3 +192,29 @@ def test_untied_softmax_makes_t2t_another_model():
     assert project.full_section("multichannel", "T2T", "model").tie_embeddings == "none"
     changed = {row: reasons(project, "multichannel", "table1", "nist03", system=row) for row in ("T2T", "RNN")}
     assert {row: "changes the model" in why for row, why in changed.items()} == {"T2T": True, "RNN": False}
+
+
+def noted(project, paper: str, text: str) -> set[str]:
+    """Return the systems of a paper that have a deviation which begins with a text."""
+    (deviation,) = (found for found in project.papers[paper].deviations if found.paper.startswith(text))
+    return {system for system in project.papers[paper].systems if deviation.concerns({system})}
+
+
+def test_deviations_of_speech_concern_recognisers_alone():
+    """Language models have no noise, decoders with a beam of 128, or scheduled sampling."""
+    project = real_project({"scale": "paper"})
+    models = {name: project.full_section("coldfusion", name, "model") for name in project.papers["coldfusion"].systems}
+    speech = {name for name, model in models.items() if model.reads == "speech"}
+    assert noted(project, "coldfusion", "Random background noise") == speech
+    assert noted(project, "coldfusion", "Decoding has a beam of 128") == speech
+    sampling = {name for name, model in models.items() if model.samples}
+    assert noted(project, "coldfusion", "The paper does not say how the model's own symbols") == sampling
+
+
+@pytest.mark.parametrize(
+    "text", ["The paper does not say how Chinese", "The metric is NIST", "Unknown words", "Each side has"]
+)
+def test_deviations_of_chinese_do_not_concern_french(text):
+    project = real_project({"scale": "paper"})
+    chinese = {system for system in project.papers["multichannel"].systems if not system.endswith("-enfr")}
+    assert noted(project, "multichannel", text) == chinese

@@ -15,13 +15,14 @@ from pipeline.models.recurrent.settings import RecurrentConfig
 
 
 class GRU(nn.Module):
-    """Gated recurrent unit (Multi-channel Encoder, eq. 7 and 8; Cho et al. 2014).
+    """Gated recurrent unit (Multi-channel Encoder, eq. 7 and 8) in the form of DL4MT and cuDNN.
 
         r = sigmoid(W_r x + U_r h + b_r)        z = sigmoid(W_z x + U_z h + b_z)
         h~ = tanh(W x + b + r * (U h))          h' = z * h + (1 - z) * h~
 
-    There is one bias per gate. Gates are stacked in torch's order: r, z, candidate. The unit equals torch's own with
-    one of its two biases at zero.
+    In the original form (Cho et al. 2014), h~ has U (r * h) in place of r * (U h). There is one bias per gate.
+    Gates are stacked in torch's order: r, z, candidate. The unit equals torch's own with one of its two biases at
+    zero.
 
     Args:
         width_in: I.
