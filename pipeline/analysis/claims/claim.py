@@ -31,6 +31,8 @@ class Findings:
     test: str
     not_trained: str = ""
     """Names the systems that have not learnt enough for the quantities to mean anything; empty if all have."""
+    still_learning: str = ""
+    """Names a system that more steps could bring to what is claimed, so that nothing is contradicted; empty if none."""
 
     @property
     def test_description(self) -> str:

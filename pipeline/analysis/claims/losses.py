@@ -12,7 +12,7 @@ from pipeline.analysis.claims.measurements import Measurements, Values
 from pipeline.analysis.evidence import Evidence, Sample, contrast
 from pipeline.analysis.reference_types import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
-from pipeline.analysis.training_curves import PLATEAU, LossCurve, System, curve_gaps, mean_gaps
+from pipeline.analysis.training_curves import PLATEAU, LossCurve, System, curve_gaps, mean_gaps, not_at_plateau
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Alignments, Artifact, RunId
 from pipeline.core.records.training import DEV_LOSS, TrainingCost
@@ -184,6 +184,8 @@ class StepsClaim(TrainedPair):
     def evaluate(self, measured: Measurements) -> Findings:
         """Test how far (in nats) the system's dev loss, in the share of steps, is below the baseline's final one.
 
+        A system that was trained for fewer steps than the share has to be at its plateau before it can contradict.
+
         Returns:
             The baseline's final dev loss minus the system's, in nats.
 
@@ -206,7 +208,10 @@ class StepsClaim(TrainedPair):
             for share in shares
         ]
         text = f"{self.baseline}'s final dev loss: {'; '.join(after)}"
-        return Findings(text, [self.lower(name, *samples)], "dev losses of trainings")
+        own = self.trainings[0]
+        still_learning = not_at_plateau([own], {own: ours}) if mean_steps(ours) < self.share * total else ""
+        evidence = [self.lower(name, *samples)]
+        return Findings(text, evidence, "dev losses of trainings", still_learning=still_learning)
 
 
 class OwnPlateausClaim(TrainedPair):

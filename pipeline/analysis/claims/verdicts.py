@@ -109,6 +109,7 @@ def evaluate_claim(name: str, claim: Claim, group: Group, measured: Measurements
             for training in baselines + winner
         }
         unfinished = not_at_plateau(baselines + winner if contradicts else baselines, curves)
+        unfinished = unfinished or (found.still_learning if contradicts else "")
         caveat = over_fitted(curves)
     except faults as missing:
         return ClaimResult(name, claim, group, Verdict.NOT_RUN, str(missing))

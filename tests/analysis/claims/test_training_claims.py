@@ -88,6 +88,17 @@ def test_a_loss_is_reached_within_a_share_of_the_steps(project_with, dev, expect
 
 
 @pytest.mark.parametrize(
+    ("last", "expected"), [([2.3, 2.2, 2.1], "not trained far enough"), ([2.1, 2.1, 2.1], CONTRADICTED)]
+)
+def test_a_system_stopped_while_it_learns_contradicts_no_steps(project_with, last, expected):
+    """The baseline ends at 2.0 after 1000 steps; the system has 850 of them, but was trained for 600."""
+    project = project_with(claims_of(kind="steps", dataset=DATA, **PAIR, share=0.85), seeds=3)
+    put_losses(project, "A", [4, 3, *[2] * 8], [1.0] * 10, dev_noise=-0.01)
+    put_losses(project, "C", [4.0, 3.0, 2.5, *last], [1.0] * 6, dev_noise=-0.01)
+    assert direction(row_of(project)) == expected
+
+
+@pytest.mark.parametrize(
     ("ours", "expected", "said"),
     [
         ([4.0, 2.5, *[2.5] * 8], UPHELD, "C after 199 steps, A after 599"),
