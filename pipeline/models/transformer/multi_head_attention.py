@@ -21,7 +21,7 @@ from pipeline.models.transformer.settings import AnyTransformerConfig
 def projection(
     width_in: int, width_out: int, branches: int = 1, kind: type[nn.Linear] = Projection, scale: float = 1.0
 ) -> nn.Linear:
-    """Build a linear map without bias, with weights uniform in ±sqrt(3 / fan_in), as in the authors' code.
+    """Build a linear map without bias, with weights uniform in ±sqrt(3 / fan_in).
 
     Args:
         width_in: Inputs of all branches together.
