@@ -1,7 +1,8 @@
 """Comparability of measured numbers with printed ones, derived from what was run and never declared.
 
 A number is comparable if four conditions hold. The dataset is the paper's own, and its test set lost no lines. The
-metric is the printed one. No rule of the scale changed the run. No deviation of the row's system changes one of these.
+metric is the printed one; perplexity per subword is not, because it depends on the paper's own subwords. No rule of the
+scale changed the run. No deviation of the row's system changes one of these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core.artifacts import Artifact, RunId, Score, Trained
+from pipeline.metrics.error_rates import PERPLEXITY
 from pipeline.papers.paper import Deviation, TableEntry
 from pipeline.papers.project import Project
 
@@ -100,9 +102,15 @@ class Comparability:
         metric, printed = cell.compared_metric, entry.printed_metrics.get(cell.printed or "")
         if used and cell.printed and metric and metric != printed:
             yield Reason(f"{cell.printed} is", f"printed in {printed or 'no metric named'}, measured in {metric}")
+        if cell.printed and metric == PERPLEXITY.name and any(map(self._reads_subwords, used)):
+            yield Reason("perplexity is", "per subword, and the paper's subwords are others")
         for where, deviation in self.deviations(cell.systems(row)) if used else ():
             for changed in deviation.changes:
                 yield Reason(f"deviation {where} changes the", changed)
+
+    def _reads_subwords(self, artifact: Artifact) -> bool:
+        """Return whether an artifact is a score of a model of sentence pairs, whose symbols are subwords."""
+        return isinstance(artifact, Score) and self.project.run_spec(artifact.run).model.reads == "parallel"
 
     def deviations(self, systems: set[str]) -> Iterator[tuple[str, Deviation]]:
         """Yield the deviations that concern some systems, of this paper and of the papers that own them.

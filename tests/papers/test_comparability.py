@@ -139,6 +139,15 @@ def at_paper_scale(edited, **sections):
     return edited.load(scale="paper")
 
 
+def test_perplexity_per_subword_is_never_comparable():
+    """One per character has the same symbols; BLEU of the same outputs does not depend on subwords."""
+    project = real_project({"scale": "paper"})
+    subwords, bleu = (reasons(project, "attention", "table3", cell, system="base") for cell in ("ppl", "bleu"))
+    characters = reasons(project, "coldfusion", "table2", "ppl_source", system="lm-source")
+    assert (subwords, bleu) == ("perplexity is per subword, and the paper's subwords are others", "")
+    assert "subword" not in characters
+
+
 def test_checkpoints_and_validations_matter_only_if_used(edited):
     """The first if they are averaged, the second if the schedule reads them."""
     project = at_paper_scale(edited, training={"checkpoint_every": TWICE, "validate_every": TWICE})
