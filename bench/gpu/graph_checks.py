@@ -2,9 +2,10 @@
 
     PYTHONPATH=.:tests/helpers:tests/gpu python bench/gpu/graph_checks.py [--only CASE …] [--json FILE]
 
-Each case trains a few steps on padded batches of two shapes in four ways: with graphs; eagerly; with only one graph
-kept; and with new graphs after half of the steps. The check prints whether the weights have the same bytes, and the
-largest difference relative to the largest weight. It fails if they differ, or in speech by more than SPEECH_TOLERANCE.
+Each case trains a few steps on padded batches of two shapes in four ways: with graphs; eagerly; with one graph kept;
+and resumed. With one graph kept, all graphs are dropped after half of the steps. The check prints whether the weights
+have the same bytes, and the largest difference relative to the largest weight. It fails if they differ, or in speech by
+more than SPEECH_TOLERANCE.
 Compiled layers and Triton kernels also train without dropout. Their losses and gradient norms must agree with those
 of plain eager steps, within the bounds of agreement.py.
 
@@ -138,6 +139,16 @@ def compared(
     return same, largest
 
 
+def require_graphs(form: str, trainer: Trainer) -> None:
+    """Check that a trainer recorded all its steps.
+
+    Raises:
+        ValueError: It trained eagerly instead.
+    """
+    if failure := trainer.steps.captured.graphs.failure:
+        raise ValueError(f"{form} were not captured: {failure}")
+
+
 def check(case: Case, device: torch.device, capturing: type[CapturedSteps] = CapturedSteps) -> dict[str, object]:
     began = time.perf_counter()
     trainer = trainer_of(case, device, CudaRecorder(device), capturing)
@@ -145,8 +156,7 @@ def check(case: Case, device: torch.device, capturing: type[CapturedSteps] = Cap
     half, seconds = state(trainer), time.perf_counter() - began
     steps += train(trainer, range(STEPS // 2, STEPS), case)
     whole = state(trainer)
-    if failure := trainer.steps.captured.graphs.failure:
-        raise ValueError(f"no step was captured: {failure}")
+    require_graphs("steps", trainer)
     row: dict[str, object] = {"seconds": round(seconds, 1), "losses": [loss for loss, _ in steps]}
     del trainer
     eager = trainer_of(case, device, Refusing(), capturing)
@@ -155,13 +165,17 @@ def check(case: Case, device: torch.device, capturing: type[CapturedSteps] = Cap
     del eager
     evicting = trainer_of(case, device, CudaRecorder(device), capturing)
     evicting.steps.captured.graphs.most = 1
-    train(evicting, range(STEPS), case)
+    train(evicting, range(STEPS // 2), case)
+    evicting.steps.captured.forget()
+    train(evicting, range(STEPS // 2, STEPS), case)
+    require_graphs("steps recorded again", evicting)
     row["recorded again"] = compared("steps recorded again", state(evicting), whole, case)
     del evicting
     resumed = trainer_of(case, device, CudaRecorder(device), capturing)
     load_into(resumed.model, {name[6:]: value for name, value in half.items() if name.startswith("model.")})
     resumed.optimiser.load_tensors({name[5:]: value for name, value in half.items() if name.startswith("adam.")})
     train(resumed, range(STEPS // 2, STEPS), case)
+    require_graphs("resumed steps", resumed)
     row["resumed"] = compared("resumed steps", state(resumed), whole, case)
     return row
 

@@ -9,6 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -109,11 +110,15 @@ class CudaRecorder:
     def __init__(self, device: torch.device):
         self.device = device
         self.pool, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
+        self.recorded: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
+        """Graphs that are still in use."""
 
     def record(self, work: Callable[[], None]) -> Replay:
         """Capture `work` as a CUDA graph; see `Recorder`."""
         graph = torch.cuda.CUDAGraph()
         self.release()
+        if not self.recorded:  # torch refuses a pool that all graphs have left while cuBLAS has its workspace there
+            self.pool = torch.cuda.graph_pool_handle()
         with self.own_stream():
             # Other threads, such as that of the prefetcher, may pin memory at the same time.
             graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
@@ -127,6 +132,7 @@ class CudaRecorder:
             except RuntimeError:
                 self.recover()
                 raise
+        self.recorded.add(graph)
         return graph.replay
 
     def release(self) -> None:

@@ -7,7 +7,7 @@ import graph_checks
 import measure
 import pytest
 import torch
-from tape import TapeRecorder
+from tape import TapeRecorder, refuse
 
 from pipeline.training.captured_steps import CapturedSteps
 
@@ -48,6 +48,14 @@ class Growing(Taped):
         return super()._backward(batch)
 
 
+class Stuck(Taped):
+    """Steps that cannot be recorded any more once all graphs were dropped."""
+
+    def forget(self):
+        super().forget()
+        self.graphs.recorder.fail = refuse
+
+
 def exit_status(program, monkeypatch, *arguments) -> object:
     """Run a program on a CPU with the one case "small"."""
     monkeypatch.setattr("sys.argv", ["program", "--only", "small", *arguments])
@@ -68,8 +76,9 @@ def exit_status(program, monkeypatch, *arguments) -> object:
         (partial(graph_checks.check_form, "form", capturing=Doubled), "form computes other gradient norms than plain"),
         (partial(graph_checks.check_form, "form", capturing=Unsmoothed), "form computes other losses than plain"),
         (partial(graph_checks.check, capturing=Growing), "eager steps end in other weights than captured ones"),
+        (partial(graph_checks.check, capturing=Stuck), "steps recorded again were not captured: RuntimeError"),
     ],
-    ids=["equal", "gradients", "losses", "weights"],
+    ids=["equal", "gradients", "losses", "weights", "stuck"],
 )
 def test_a_check_refuses_a_form_that_differs(monkeypatch, capsys, check, refusal):
     monkeypatch.setattr(graph_checks, "CHECKS", {"small": check})

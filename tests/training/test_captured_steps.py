@@ -3,8 +3,12 @@
 A tape of operators stands in for a CUDA graph (tape.py).
 """
 
+import contextlib
+import itertools
 import logging
+import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -17,7 +21,7 @@ from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import read_lines_as
 from pipeline.core.records.training import AnyProgress, MonitorLine
 from pipeline.models.kernels.autocast import cached_casts
-from pipeline.training import setup
+from pipeline.training import graph_cache, setup
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
@@ -305,6 +309,41 @@ def test_least_recently_used_graph_is_dropped_first():
     for key in ("a", "b", "a", "c"):
         assert cache.get(key, lambda key=key: key.upper()) == key.upper()
     assert list(cache.graphs) == ["a", "c"]
+
+
+class PooledGraph:
+    """A graph as torch's allocator sees it, if memory of a pool such as the workspace of cuBLAS is never freed."""
+
+    pools: dict[int, weakref.WeakSet]
+    """The graphs in use of each pool."""
+
+    def capture_begin(self, pool: int, capture_error_mode: str) -> None:
+        if pool in self.pools and not self.pools[pool]:
+            raise RuntimeError("it->second->use_count > 0 INTERNAL ASSERT FAILED")
+        self.pools.setdefault(pool, weakref.WeakSet()).add(self)
+
+    def capture_end(self) -> None: ...
+
+    def replay(self) -> None: ...
+
+
+def test_graphs_share_a_pool_until_all_are_dropped(monkeypatch):
+    cuda = Mock(CUDAGraph=PooledGraph, graph_pool_handle=Mock(side_effect=itertools.count()))
+    cuda.stream = lambda _: contextlib.nullcontext()
+    monkeypatch.setattr(graph_cache, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(PooledGraph, "pools", {}, raising=False)
+    cache = GraphCache[Callable](graph_cache.CudaRecorder(CPU))
+    recording = itertools.count()
+
+    def fail_third() -> None:
+        if next(recording) == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    for number, expected in enumerate(([1], [2], [0, 1], [0, 2])):
+        assert cache.get(number, lambda: cache.recorder.record(fail_third)), cache.failure
+        assert [len(graphs) for graphs in PooledGraph.pools.values()] == expected
+    cache.clear()
+    assert cache.get("next", lambda: cache.recorder.record(fail_third)), cache.failure
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cpu", True), ("cuda", False)])
