@@ -129,6 +129,7 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
     if device.type == "cpu":
         configure_malloc()
         return use_backend(choose_backend(cache_folder()))
+    allow_tf32(False)
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     settings: Any = torch.utils.deterministic  # its type stubs lack this attribute
     settings.fill_uninitialized_memory = False
@@ -137,8 +138,16 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
     """Return autocast in the run's precision; loops and recurrent layers then use TF32 on a GPU (kernels/loops.py)."""
     narrow = precision_on(device, spec.training.precision) == "bf16"
-    torch.backends.cuda.matmul.allow_tf32 = narrow
+    allow_tf32(narrow)
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Choose whether a GPU may round float32 to TF32 in matmuls, convolutions and recurrent layers.
+
+    torch's default allows it in cuDNN, which has the latter two, and forbids it in matmuls.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
 def configure_malloc() -> None:

@@ -1,5 +1,6 @@
 import os
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -96,6 +97,16 @@ def test_slow_bfloat16_processor_uses_float32_but_no_gpu_does(monkeypatch, caplo
     assert machine.precision_on(torch.device("cuda"), precision) == precision
 
 
+@pytest.mark.parametrize(("precision", "allowed"), [("fp32", False), ("bf16", True)])
+def test_gpu_rounds_to_tf32_only_in_bfloat16_runs(monkeypatch, precision, allowed):
+    switches = torch.backends.cuda.matmul, torch.backends.cudnn
+    for switch in switches:
+        switch.allow_tf32 = not allowed
+    monkeypatch.setattr(torch, "autocast", Mock())
+    autocast(torch.device("cuda"), SimpleNamespace(training=SimpleNamespace(precision=precision)))
+    assert [switch.allow_tf32 for switch in switches] == [allowed, allowed]
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_prepared_process_computes_with_its_threads(threads, threads_restored):
     prepare(torch.device("cpu"), threads)
@@ -138,11 +149,13 @@ def test_gpu_is_deterministic_without_cublas_workspace_variable(monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     before = torch.are_deterministic_algorithms_enabled()
     monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     try:
         for options in ({"strict": False}, {}):
             prepare(torch.device("meta"), torch.get_num_threads(), **options)  # any that is no CPU
             assert torch.are_deterministic_algorithms_enabled()
             assert torch.is_deterministic_algorithms_warn_only_enabled() == bool(options)
+        assert not torch.backends.cudnn.allow_tf32 and not torch.backends.cuda.matmul.allow_tf32
         assert not torch.utils.deterministic.fill_uninitialized_memory, "a kernel for each new tensor"
         assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     finally:
