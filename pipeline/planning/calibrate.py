@@ -31,7 +31,10 @@ from pipeline.planning.run_forecast import (
     shape_of,
 )
 from pipeline.probes.layer_cost import clock
-from pipeline.training import machine
+from pipeline.training import guards, machine
+from pipeline.training.captured_steps import CapturedSteps
+from pipeline.training.distributed import Group
+from pipeline.training.graph_cache import CudaRecorder, Recorder, ShapeGrid
 from pipeline.training.optimiser import Optimiser, Schedule
 from pipeline.training.run_model import build_run_model
 from pipeline.workflow.graph import Graph, runs_in
@@ -62,7 +65,8 @@ def calibrate(
 
     The widest and the narrowest shapes of each family of models come first. `plan` interpolates the shapes that are not
     reached in time. Run it on the machine that will train, with the same number of threads. Other load on a CPU does
-    not matter, because only the CPU time used is counted.
+    not matter, because only the CPU time used is counted. On a GPU, steps and searches replay CUDA graphs, as trainings
+    and decodings do.
 
     Args:
         device: Device to measure. `auto` takes a GPU if there is one.
@@ -137,27 +141,12 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
     spec, step = forecast.spec, forecast.step
     torch.manual_seed(1)
     model = build_run_model(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
-    optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     src_length, tgt_length = max(1, round(step.src_length)), round(step.tgt_length)
 
     def sequences(count: int) -> AnyBatch:
-        return random_batch(spec, corpus, count, src_length, tgt_length).to(device)
+        return random_batch(spec, corpus, count, src_length, tgt_length)
 
-    def backward(batch: AnyBatch) -> None:
-        with machine.autocast(device, spec):
-            sums = model.loss(batch, spec.training.label_smoothing)
-        (sums.loss / sums.tokens).backward()
-
-    sentences_per_step = step.tgt_positions / step.tgt_length
-    micro_batches = -(-round(max(step.src_positions, step.tgt_positions)) // batch_size(spec, corpus.kind))
-    probe = sequences(PROBE_SENTENCES)
-    backward(probe)
-    probed = timed(lambda: backward(probe), device, 1)
-    rows = max(1, round(min(sentences_per_step / micro_batches, PROBE_SENTENCES * LONGEST_S / probed)))
-    batch = sequences(rows)
-    backward(batch)
-    backward_s = timed(lambda: backward(batch), device, REPEATS) * sentences_per_step / rows
-    step_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
+    step_s = step_seconds(model, forecast, corpus, sequences, device)
     decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sequences, device)
     return Point(
         shape=forecast.shape,
@@ -167,6 +156,52 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
         decoding_flops=decoding_flops,
         decoding_s=decoding_s,
     )
+
+
+def recorder_on(device: torch.device, spec: RunSpec) -> Recorder | None:
+    """Return a recorder of CUDA graphs if trainings and searches of `spec` replay them on a `device`."""
+    return CudaRecorder(device) if device.type == "cuda" and spec.training.cuda_graphs else None
+
+
+def step_seconds(
+    model: Seq2Seq, forecast: RunForecast, corpus: Corpus, sequences: Callable[[int], AnyBatch], device: torch.device
+) -> float:
+    """Return the median seconds of a training step, which changes the weights of `model`."""
+    spec, step = forecast.spec, forecast.step
+    positions, sentences = batch_size(spec, corpus.kind), step.tgt_positions / step.tgt_length
+    micro_batches = -(-round(max(step.src_positions, step.tgt_positions)) // positions)
+    optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
+
+    def backward(batch: AnyBatch) -> None:
+        with machine.autocast(device, spec):
+            sums = model.loss(batch, spec.training.label_smoothing)
+        (sums.loss / sums.tokens).backward()
+
+    if recorder := recorder_on(device, spec):
+        batch = sequences(max(1, round(sentences / micro_batches)))
+        grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1])])
+        captured = CapturedSteps(spec, model, optimiser, Group(), device, grid, recorder)
+        parts = [captured.fitted(batch)] * micro_batches
+        work = partial(captured.run, 0, 0, parts, range(micro_batches), micro_batches * batch.num_tokens, ())
+        with guards.out_of_memory_explained(guards.out_of_memory_in_step, spec, 0, [batch], positions):
+            work()  # records the graphs
+        return timed(work, device, REPEATS)
+    probe = sequences(PROBE_SENTENCES).to(device)
+    backward(probe)
+    probed = timed(lambda: backward(probe), device, 1)
+    rows = rows_in_time(sentences / micro_batches, probed, device)
+    batch = sequences(rows).to(device)
+    backward(batch)
+    backward_s = timed(lambda: backward(batch), device, REPEATS) * sentences / rows
+    return backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
+
+
+def rows_in_time(wanted: float, probed: float, device: torch.device) -> int:
+    """Return how many of the `wanted` rows take at most `LONGEST_S`, if PROBE_SENTENCES take `probed` seconds.
+
+    On a GPU these are all: there, few rows take as long as many.
+    """
+    return max(1, round(wanted if device.type == "cuda" else min(wanted, PROBE_SENTENCES * LONGEST_S / probed)))
 
 
 def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:
@@ -186,16 +221,22 @@ def decoding_seconds(
 
     Untrained weights end no sequence before its limit. A language model decodes nothing, so its forward pass is timed.
     """
-    step = forecast.step
+    step, recorder = forecast.step, recorder_on(device, forecast.spec)
     rows = max(1, DECODING.batch_tokens // max(1, round(step.src_length)))
-    search = None if forecast.spec.model.reads == "text" else build_decoder(model, DECODING)
+    search = None if forecast.spec.model.reads == "text" else build_decoder(model, DECODING, recorder=recorder)
 
     def decode(batch: AnyBatch) -> object:
-        return model.loss(batch, 0.0) if search is None or isinstance(batch, TextOnlyBatch) else search(batch)
+        with machine.autocast(device, forecast.spec):
+            return model.loss(batch, 0.0) if search is None or isinstance(batch, TextOnlyBatch) else search(batch)
 
-    probed = timed(lambda: decode(sequences(PROBE_SENTENCES)), device, 1)
-    batch = sequences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
-    seconds = timed(lambda: decode(batch), device, 1)
+    def seconds_of(batch: AnyBatch) -> float:
+        if recorder:
+            decode(batch)  # records the graphs
+        return timed(lambda: decode(batch), device, 1)
+
+    probed = seconds_of(sequences(PROBE_SENTENCES).to(device))
+    batch = sequences(rows_in_time(rows, probed, device)).to(device)
+    seconds = seconds_of(batch)
     count, src_length = batch.src_shape
     if isinstance(batch, TextOnlyBatch):
         positions = batch.tgt_out.numel()

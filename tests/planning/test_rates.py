@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 import torch
 from real_project import project_at
+from tape import TapeRecorder
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId
@@ -98,6 +99,48 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(groups):
         families.add(found.family)
     fused = {family for family in families if family.endswith("with fusion")}
     assert len(families) >= 9 and fused == {"speech_attention with fusion", "transformer with fusion"}
+
+
+@pytest.mark.parametrize("system", ["base", "lm-source"])
+def test_replayed_steps_and_searches_are_measured_by_graphs(project, groups, monkeypatch, system):
+    forecast, corpus = next(shape for group in groups for shape in group if shape[0].spec.system == system)
+    recorders = [TapeRecorder(list) for _ in range(2)]
+    made = iter(recorders)
+    monkeypatch.setattr(calibrate, "recorder_on", lambda device, spec: next(made))
+    found = measure(forecast, corpus, torch.device("cpu"))
+    assert min(found.update_s, found.decoding_s) > 0 and found.update_flops == forecast.step_flops
+    training, decoding = recorders
+    assert training.replayed > calibrate.REPEATS
+    assert bool(decoding.replayed) == (system == "base"), "a language model decodes nothing"
+
+
+def test_a_search_is_measured_in_the_precision_of_its_run(project, monkeypatch):
+    forecast, narrow = of(project, "base"), []
+    training = forecast.spec.training.model_copy(update={"precision": "bf16"})
+    changed = replace(forecast, spec=forecast.spec.model_copy(update={"training": training}))
+    corpus = Corpus.of(project.dataset_records["grammar-smoke-en-de"], project.root / "nowhere")
+    monkeypatch.setattr(calibrate.machine, "precision_on", lambda device, requested: requested)
+    monkeypatch.setattr(
+        calibrate, "build_decoder", lambda *_, **__: lambda _: narrow.append(torch.is_autocast_enabled("cpu"))
+    )
+    measure(changed, corpus, torch.device("cpu"))
+    assert narrow and all(narrow)
+
+
+def test_only_a_processor_is_measured_with_fewer_rows():
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    assert [calibrate.rows_in_time(834, 0.1, device) for device in (cuda, cpu)] == [834, 40]
+    assert calibrate.rows_in_time(834, 10.0, cpu) == 1
+
+
+@pytest.mark.parametrize(
+    ("device", "graphs", "replays"), [("cuda", True, True), ("cuda", False, False), ("cpu", True, False)]
+)
+def test_graphs_are_measured_where_trainings_replay_them(project, monkeypatch, device, graphs, replays):
+    monkeypatch.setattr(calibrate, "CudaRecorder", lambda device: "recorder")
+    spec = of(project, "base").spec
+    spec = spec.model_copy(update={"training": spec.training.model_copy(update={"cuda_graphs": graphs})})
+    assert calibrate.recorder_on(torch.device(device), spec) == ("recorder" if replays else None)
 
 
 def test_work_shorter_than_a_tick_of_the_clock_is_repeated(monkeypatch):
