@@ -10,6 +10,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 OUT=${OUT:-gpu-results}
 mkdir -p "$OUT"
+OUT=$(realpath "$OUT") # MPS takes no relative folder
 export PYTHONPATH="$PWD:tests/helpers:tests/gpu:${PYTHONPATH:-}" PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 began=$SECONDS
 BUDGET=${BUDGET:-505} # seconds; the last part ends by then
