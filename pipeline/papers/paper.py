@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -229,9 +230,12 @@ def read_table(path: Path) -> list[Row]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
+        columns = reader.fieldnames or []
+        if twice := [name for name, count in Counter(columns).items() if name and count > 1]:
+            raise UserError(f"{path}: two columns are named {one_line(twice[0])}; rename or remove one")
         for row in reader:
             if None in row or None in row.values():
-                raise UserError(f"{path}: line {reader.line_num}: expected {len(reader.fieldnames or [])} cells")
+                raise UserError(f"{path}: line {reader.line_num}: expected {len(columns)} cells")
             rows.append(row)
     except csv.Error as error:
         raise UserError(f"{path}: line {reader.line_num}: not valid CSV: {error}") from error

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
+from pipeline.analysis.cells.cell import RunCell, is_ours
 from pipeline.analysis.cells.scores import MeasuredCell
 from pipeline.analysis.reference_types import Named, Names, names_in
 from pipeline.analysis.view import ScoredSplits
@@ -210,9 +211,15 @@ class References:
         for section in (record.tables, record.examples, record.transcripts):
             for name, entry in section.items():
                 for number, row in enumerate(printed[name], start=2):
-                    if row["source"] == "ours-to-run":
+                    if is_ours(row):
                         where = f"workflow/papers/{paper}/{entry.printed}: row {number}"
                         yield from self._row_faults(paper, entry, row, where)
+        for name, table in record.tables.items():
+            ours = list(filter(is_ours, printed[name]))
+            for key, cell in table.cells.items():
+                if isinstance(cell, RunCell) and ours and not any(map(cell.systems, ours)):
+                    where = f"workflow/papers/{paper}/paper.yaml: tables.{name}.cells.{key}"
+                    yield f"{where}: no row to run names a system in the column {cell.system} of {table.printed}"
 
     def _row_faults(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
         """Yield the faults of one row of a printed table."""
@@ -225,6 +232,8 @@ class References:
             if row.get(column):
                 fault = self._system_fault(row[column], paper, f"{where}: {column}")
                 yield fault
+                if isinstance(cell, MeasuredCell) and not cell.decodings_of(row):
+                    yield f"{where}: {cell.decoding_column}: names no decoding of {row[column]}"
                 for decoding in () if fault else _row_decodings(cell, row):
                     owner = self._owner(row[column], paper)
                     yield unknown(decoding, self.papers[owner].decodings, f"{where}: decoding of {row[column]}")

@@ -16,6 +16,15 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_by_its_line(tmp_path, line)
         read_table(path)
 
 
+def test_two_columns_of_one_name_are_refused_if_it_is_not_empty(tmp_path):
+    path = tmp_path / "table1.csv"
+    path.write_text("model,source,,\nx,cited,,\n")  # a spreadsheet writes empty columns
+    assert read_table(path) == [{"model": "x", "source": "cited", "": ""}]
+    path.write_text("model,system,source,system\nx,A,cited,B\n")
+    with pytest.raises(UserError, match=r"table1\.csv: two columns are named system; rename or remove one$"):
+        read_table(path)
+
+
 def test_printed_table_with_byte_order_mark_has_the_same_rows(tmp_path):
     for name, encoding in (("plain.csv", "utf-8"), ("marked.csv", "utf-8-sig")):
         (tmp_path / name).write_text("model,bleu\nBasé,20.0\n", encoding=encoding)

@@ -44,6 +44,7 @@ PROVED = {"kind": "test", "statement": "", "printed": "", "tests": ["a.py"]}
 SCALED = "systems|C-split-cross-scaled|model|branch_scale"
 FITS_NONE = r"readings\.scale: system C-split-cross-start: model\.branch_scale start fits no choice; add one"
 BASES = r"weighted/paper\.yaml: decodings: "
+OTHER = {"dataset": "wmt14-en-de", "system": "other"}
 NO_SOURCE = "dataset: 'source' has no stand-in at scale demo, only at medium, paper, plateau, small, smoke"
 TOGETHER = {
     "names in a paper": [
@@ -217,6 +218,21 @@ def test_a_row_to_run_without_a_system_is_refused(edited):
     table.write_text(re.sub(",C(?=,|$)", ",", table.read_text(), flags=re.MULTILINE))
     with pytest.raises(UserError, match=r"table2\.csv: row 3: system: names no system to run"):
         edited.load()
+
+
+def test_a_row_to_run_without_a_decoding_is_refused(edited):
+    table = edited.path("workflow/papers/weighted/table3.csv")
+    table.write_text(re.sub(",uniform$", ",", table.read_text(), flags=re.MULTILINE))
+    with pytest.raises(UserError, match=r"table3\.csv: row 4: decoding: names no decoding of C$"):
+        edited.load()
+
+
+def test_a_column_that_no_row_to_run_fills_is_refused(edited):
+    table = edited.path("workflow/papers/weighted/table3.csv")
+    first, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([f"{first},other", *(f"{row}," for row in rows)]))
+    (line,) = faults(edited, (PAPER, "tables|table3|cells|more", {"kind": "parameters", **OTHER}))
+    assert line == f"{PAPER}: tables.table3.cells.more: no row to run names a system in the column other of table3.csv"
 
 
 def test_a_system_that_only_a_deviation_names_gets_a_warning(edited):
