@@ -19,6 +19,7 @@ from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
 from pipeline.report.markup import grid, shortened
 from pipeline.report.table import render
 from pipeline.workflow.graph import Graph
+from pipeline.workflow.live_work import LiveWork
 from pipeline.workflow.targets import only_at, other_scales, reports_asked_for, snakemake_command
 
 WIDTH = 100
@@ -159,8 +160,8 @@ def narrow(filled: FilledTable) -> str:
 
 
 def width(header: list[str], rows: list[list[str]]) -> int:
-    """Return the width of columns as `grid` draws them from `header` and `rows`, in characters."""
-    return sum(max(map(len, cells)) + 3 for cells in zip(header, *rows, strict=True))
+    """Return the width of columns as `grid` draws them from `header` and `rows`, in characters, none for empty ones."""
+    return sum(max(map(len, cells)) + 3 for cells in zip(header, *rows, strict=True) if any(cells[1:]))
 
 
 def column(filled: FilledTable, name: str, index: int) -> list[str]:
@@ -193,9 +194,17 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     target = project.layout.path(Table(paper, table))
     is_finished = UNFINISHED.isdisjoint(filled.runs["status"])
     missing = "" if is_finished else f"\n`{snakemake_command(project, target)}` makes the missing numbers."
+    if busy := under_way(project, filled):
+        missing = f"\n{count_of(busy, 'training is', 'trainings are')} under way; `reprise status` shows more.{missing}"
     test_set = size_of_test_set(filled, name, ours)
     text = f"{count_of(len(ours), 'row')} to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH) + missing
+
+
+def under_way(project: Project, filled: FilledTable) -> int:
+    """Return how many of a table's missing trainings a process of this machine works on, or a job on Slurm will."""
+    live, folders = LiveWork(project.layout.work), filled.table.folders
+    return sum(not folders.trained(run) and live.reason(project.layout.run(run)) != "" for run in filled.all_runs)
 
 
 def order(filled: FilledTable, name: str, rows: list[int]) -> str:

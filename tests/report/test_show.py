@@ -1,6 +1,8 @@
 """Tables in a terminal: width, verdicts and meaning."""
 
+import fcntl
 import re
+from contextlib import ExitStack
 
 import pytest
 from fabricated import bleu_statistics, write_score, write_training
@@ -47,6 +49,7 @@ def test_measured_score_is_shown_with_interval_and_model_size(project, tmp_path,
     shown = capsys.readouterr().out
     ours = fill(project, "weighted", "table2").cells["bleu"][1]["ours"]
     row = next(line for line in shown.split("\n") if "| Weighted Transformer C " in line)
+    assert "(further scores: gleu; --wide shows all)" in shown
     assert ours in row and "24.8" in row and "not comparable" in row
     assert "9 not run, 1 not comparable" in shown and "have 1 parameters" in " ".join(shown.split())
     *text, command = shown.rstrip("\n").split("\n")
@@ -111,7 +114,7 @@ def test_label_is_shown_in_full_if_the_line_has_room(project):
 def test_show_without_trainings_calls_nothing_measured(tmp_path, capsys):
     assert show(tmp_path) == 0
     shown = capsys.readouterr().out
-    assert "(further scores: gleu; --wide shows all)" in shown
+    assert "gleu verdict" in shown and "gleu ours" not in shown  # empty columns take no room
     assert "At scale demo none of their models is trained yet." in " ".join(shown.split())
     command = (
         rf"`snakemake --config work={tmp_path} -- .*results/demo/weighted/table2\.csv` makes the missing numbers\."
@@ -135,6 +138,20 @@ def test_a_trained_row_without_a_score_is_not_called_not_run(project, tmp_path, 
     assert fill(project, "weighted", "table2").runs["status"][1] == "not scored"
     assert show(tmp_path) == 0
     assert "9 not run, 1 not scored" in capsys.readouterr().out
+
+
+def test_trainings_under_way_are_counted_below_a_table(project, tmp_path, capsys):
+    """The one that is trained no longer counts, even if a process still decodes it."""
+    put_bleu(project, C=[0.5])
+    runs = [run for name in ("C", "A") for run in project.runs_of("weighted", name, "wmt14-en-de")]
+    with ExitStack() as held:
+        for run in runs:
+            (folder := project.layout.run(run)).mkdir(parents=True, exist_ok=True)
+            fcntl.flock(held.enter_context(open(folder / "run.lock", "w")), fcntl.LOCK_EX)
+        assert show(tmp_path) == 0
+    assert "\n1 training is under way; `reprise status` shows more.\n" in capsys.readouterr().out
+    assert show(tmp_path) == 0
+    assert "under way" not in capsys.readouterr().out
 
 
 def test_row_of_which_a_seed_is_missing_is_called_incomplete(tmp_path, capsys):
