@@ -20,6 +20,8 @@ BYTES_AT_ONCE = 1 << 20
 LONGEST_LINE = 10_000
 """Characters; no sentence has more, and tokenising a whole book takes long."""
 FILES_AT_ONCE = 32
+STANDARD_INPUT = Path("-")
+"""Name of standard input among files, as in other programs."""
 Run = Annotated[str, Argument(metavar="RUN")]
 TextFiles = Annotated[tuple[Path, ...], Argument(metavar="FILE")]
 ComputeType = Literal["float32", "int8", "int16", "bfloat16", "float16"]
@@ -39,7 +41,7 @@ def translate(
 
     Args:
         model: paper/system/dataset/seed, a run's folder, or a packed model's.
-        files: Text in UTF-8; by default standard input.
+        files: Text in UTF-8; by default, or if it is `-`, standard input.
         ctranslate2: Search with CTranslate2, in numbers of this type; plain Transformers only.
         options: How to decode, and the settings of the project.
     """
@@ -56,7 +58,7 @@ def parse(model: Run, files: TextFiles = (), *, ctranslate2: ComputeType | None 
 
     Args:
         model: paper/system/dataset/seed, a run's folder, or a packed model's.
-        files: Text in UTF-8; by default standard input.
+        files: Text in UTF-8; by default, or if it is `-`, standard input.
         ctranslate2: Search with CTranslate2, in numbers of this type; plain Transformers only.
         options: How to decode, and the settings of the project.
     """
@@ -100,7 +102,7 @@ def inputs(
 
     Args:
         model: `paper/system/dataset/seed`, a run's folder, or a packed model's.
-        files: Text files; empty means standard input.
+        files: Text files; none, or only `-`, means standard input.
         compute_type: Type of CTranslate2's numbers; None means our own search.
         options: How to decode, and the settings of the project.
 
@@ -110,6 +112,8 @@ def inputs(
     Raises:
         UserError: A file or the model can't be read.
     """
+    if files == (STANDARD_INPUT,):
+        files = ()
     require_files(files)
     opened = options.open(model)
     if compute_type:

@@ -212,6 +212,13 @@ def test_a_pipe_is_read_as_a_file_is(capsys):
     os.close(read)
 
 
+def test_a_dash_names_standard_input(capsys, monkeypatch):
+    Path("in.en").write_text(f"{SENTENCE}\n")
+    with open("in.en") as read:
+        monkeypatch.setattr(sys, "stdin", read)
+        assert said(capsys, "translate", RUN, "-", *SMOKE) == f"{cipher(SENTENCE)}\n"
+
+
 def test_standard_input_that_is_not_utf8_is_refused():
     found = decode_lines([b"a dog .", b"caf\xe9"], read=5)
     assert next(found) == ["a dog ."], "what came before is translated"
