@@ -186,14 +186,18 @@ def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
 
 
 def read_columns(path: Path) -> Iterator[Pair]:
-    """Yield the pairs of a file of two tab-separated columns.
+    """Yield the pairs of a file of two tab-separated columns, and warn of a first one that looks like a header.
 
     Raises:
         UserError: A line has another number of columns.
     """
-    for number, fields in read_rows(lines_of(path), str(path)):
+    for row, (number, fields) in enumerate(read_rows(lines_of(path), str(path))):
         if len(fields) != 2:
             raise UserError(f"{path}: line {number}: {count_of(len(fields), 'column')}; write two, separated by a tab")
+        if not row and all(map(WORD.fullmatch, fields)):
+            log.warning(
+                "%s: line %d is taken as a pair; if %r and %r name the columns, remove it", path, number, *fields
+            )
         yield visible_text(fields[0]), visible_text(fields[1])
 
 

@@ -57,6 +57,16 @@ def test_sides_without_a_visible_character_are_empty(tmp_path):
     assert [*read_columns(pairs)] == [("one", ""), ("", "zwei")]
 
 
+@pytest.mark.parametrize(
+    ("first", "is_header"), [("English\tDeutsch", True), ("go.\tgeh.", False), ("a dog\tHund", False)]
+)
+def test_first_pair_that_names_columns_gets_a_warning(tmp_path, caplog, first, is_header):
+    path = write(tmp_path / "a.tsv", [first, "two\tzwei"])
+    assert len([*read_columns(path)]) == 2
+    warned = "a.tsv: line 1 is taken as a pair; if 'English' and 'Deutsch' name the columns, remove it"
+    assert [message.endswith(warned) for message in caplog.messages] == [True] * is_header
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_every_pair_falls_to_one_split_and_no_source_to_two(tmp_path, seed):
     src, tgt = sentences(400, seed, words=30), sentences(400, seed + 100)
