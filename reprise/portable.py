@@ -190,7 +190,9 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     try:
         model = load_model(record, folder / layout.WEIGHTS_FILE)
     except tensor_file.DamagedFileError as error:
-        raise UserError(f"{folder / layout.WEIGHTS_FILE}: {error}; copy or download the model again") from error
+        raise UserError(
+            f"{folder / layout.WEIGHTS_FILE}: {error}; copy it again, or use the code that packed it"
+        ) from error
     trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
     symbols = load_vocabularies(folder) if record.corpus.kind == "parallel" else (None, Alphabet())
     heard = (record.preparation.form == "speech", bool(record.preparation.sample_rate and record.preparation.high_hz))

@@ -30,7 +30,14 @@ from pipeline.core.schema import validate
 from pipeline.training.checkpoint_files import RESUME, RESUME_FILES, WEIGHTS, DamagedFileError, numbered, read_metadata
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
-from pipeline.training.tensor_file import BackgroundWriter, load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.training.tensor_file import (
+    RESTORE_CODE,
+    BackgroundWriter,
+    load_into,
+    read_tensor_file,
+    tensors_of,
+    write_tensor_file,
+)
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +71,7 @@ class ResumePoint:
         try:
             load_into(model, self._with_prefix(MODEL))
         except DamagedFileError as error:
-            raise UserError(
-                f"{self.path}: {error}; the code has changed since; add --restart to train from the beginning"
-            ) from error
+            raise UserError(f"{self.path}: {error}; {RESTORE_CODE}") from error
         optimiser.load_tensors(self._with_prefix(MOMENTS))
         return TrainingState.from_dict(self.metadata["state"])
 

@@ -22,6 +22,9 @@ from pipeline.core.files import atomic_write
 from pipeline.core.retries import read_with_retries
 from pipeline.training.checkpoint_files import METADATA_ENTRY, DamagedFileError, parse_metadata
 
+RESTORE_CODE = "the model's code has changed since; restore it, or delete the folder of the run and train it again"
+"""The remedy for weights of other names or shapes than those of the model that the same settings describe."""
+
 WRITES_AT_ONCE = 2
 """Writes queued or running, each with a copy of its tensors; a third one blocks."""
 
@@ -93,7 +96,7 @@ def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> 
     try:
         load_into(model, tensors)
     except DamagedFileError as error:
-        raise UserError(f"{path}: cannot be loaded: {error}; train the run again") from error
+        raise UserError(f"{path}: cannot be loaded: {error}; {RESTORE_CODE}") from error
     return metadata
 
 

@@ -190,6 +190,14 @@ def test_packed_model_with_absurd_sizes_is_refused(tmp_path, lie):
         open_packed(pack(tmp_path, **lie), threads=1)
 
 
+def test_packed_model_of_other_code_names_that_as_a_cause(tmp_path):
+    fault = (
+        r"model\.safetensors: holds other tensors than the model, first .*; copy it again, or use the code that packed"
+    )
+    with pytest.raises(UserError, match=fault):
+        open_packed(pack(tmp_path, model={"d_ff": 1}), threads=1)
+
+
 def test_line_without_a_visible_character_is_not_translated(tmp_path):
     """sentencepiece leaves a zero-width space out, so nothing is left of the line."""
     model = open_packed(pack(tmp_path), "beam=1", threads=1)
