@@ -1,5 +1,6 @@
 """Artifacts that each report of a paper needs, and the check that all of them resolve."""
 
+import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,7 @@ def check_all(project: "Project") -> None:
             if isinstance(artifact, Score | Translation | Transcript):
                 project.decoding_language_model(artifact.run, artifact.decoding)
                 _check_weights(project, artifact.run, artifact.decoding)
+                _check_checkpoints(project, artifact.run, artifact.decoding)
 
 
 def _check_weights(project: "Project", run: RunId, name: str) -> None:
@@ -103,3 +105,24 @@ def _check_weights(project: "Project", run: RunId, name: str) -> None:
         raise UserError(where + decoding.zero_weight_fault)
     if decoding.tuned and project.run_spec(run).model.reads != "speech":
         raise UserError(f"{where}lm_weights are for speech; set lm_weight")
+
+
+def _check_checkpoints(project: "Project", run: RunId, name: str) -> None:
+    """Check that a training writes the checkpoints that a decoding averages, as it would fail after the training.
+
+    Raises:
+        UserError: It keeps too few, or has no development loss of each.
+    """
+    decoding, training = project.decoding(run.paper, run.system, name), project.run_spec(run).training
+    every, validated, kept = training.checkpoint_every, training.validate_every, training.keep_checkpoints
+    where = f"{project.where(run)}: decodings.{name}: "
+    if decoding.averaged == "best" and every % validated:
+        raise UserError(
+            f"{where}averaged: best needs a checkpoint_every (here {every}) that is a multiple of validate_every (here "
+            f"{validated}); rules of a scale may set both"
+        )
+    if decoding.average_last > min(kept, math.ceil(training.max_steps / every)):
+        raise UserError(
+            f"{where}average_last: {decoding.average_last} are more checkpoints than its training keeps (max_steps "
+            f"{training.max_steps}, checkpoint_every {every}, keep_checkpoints {kept})"
+        )

@@ -129,6 +129,12 @@ TOGETHER = {
     "a further run without the decoding": [
         (ANCHORS, TUNED_WITH, "weighted/A@wsj", r"joint-an4, .*tuned_with: 'weighted/A@wsj': .* 'joint-lm-folds'"),
     ],
+    "an average of checkpoints that are not kept": [
+        (PAPER, "decodings|final|average_last", 500, r"demo: decodings\.final: average_last: \d+ are more checkpoints"),
+    ],
+    "an average of checkpoints without a loss": [
+        (PAPER, "decodings|final|averaged", "best", r"best needs a checkpoint_every \(here 50\) that is a multiple of"),
+    ],
     "several settings": [
         (CONFIG, "seeds", [], r": List should have at least 1 item.*got \[\]"),
         (CONFIG, "mirror", "/dev/null/folder", ": must be an existing folder or a URL .*got '/dev"),
