@@ -140,18 +140,22 @@ def test_a_trained_row_without_a_score_is_not_called_not_run(project, tmp_path, 
     assert "9 not run, 1 not scored" in capsys.readouterr().out
 
 
-def test_trainings_under_way_are_counted_below_a_table(project, tmp_path, capsys):
-    """The one that is trained no longer counts, even if a process still decodes it."""
+def test_trainings_under_way_or_failed_are_counted(project, tmp_path, capsys):
+    """One that is trained does not count, even if a process still decodes it."""
     put_bleu(project, C=[0.5])
-    runs = [run for name in ("C", "A") for run in project.runs_of("weighted", name, "wmt14-en-de")]
+    folders = [project.layout.run(project.runs_of("weighted", name, "wmt14-en-de")[0]) for name in ("C", "A")]
     with ExitStack() as held:
-        for run in runs:
-            (folder := project.layout.run(run)).mkdir(parents=True, exist_ok=True)
+        for folder in folders:
+            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            (folder / "logs/train.log").write_text("error: out of luck\n")  # A's before it was started again
             fcntl.flock(held.enter_context(open(folder / "run.lock", "w")), fcntl.LOCK_EX)
         assert show(tmp_path) == 0
-    assert "\n1 training is under way; `reprise status` shows more.\n" in capsys.readouterr().out
+    assert "\nTrainings: 1 under way; `reprise status` shows more.\n" in capsys.readouterr().out
     assert show(tmp_path) == 0
-    assert "under way" not in capsys.readouterr().out
+    assert "\nTrainings: 1 failed; `reprise status` shows more.\n" in capsys.readouterr().out
+    (folders[1] / "logs/train.log").unlink()
+    assert show(tmp_path) == 0
+    assert "Trainings:" not in capsys.readouterr().out
 
 
 def test_row_of_which_a_seed_is_missing_is_called_incomplete(tmp_path, capsys):
