@@ -15,6 +15,7 @@ from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core.artifacts import Artifact, RunId, Score, Trained
+from pipeline.data.dataset.base import BpeSubwords, TokenisedRecord
 from pipeline.metrics.error_rates import PERPLEXITY
 from pipeline.papers.paper import Deviation, TableEntry
 from pipeline.papers.project import Project
@@ -102,15 +103,16 @@ class Comparability:
         metric, printed = cell.compared_metric, entry.printed_metrics.get(cell.printed or "")
         if used and cell.printed and metric and metric != printed:
             yield Reason(f"{cell.printed} is", f"printed in {printed or 'no metric named'}, measured in {metric}")
-        if cell.printed and metric == PERPLEXITY.name and any(map(self._reads_subwords, used)):
+        if cell.printed and metric == PERPLEXITY.name and any(map(self._predicts_subwords, used)):
             yield Reason("perplexity is", "per subword, and the paper's subwords are others")
         for where, deviation in self.deviations(cell.systems(row)) if used else ():
             for changed in deviation.changes:
                 yield Reason(f"deviation {where} changes the", changed)
 
-    def _reads_subwords(self, artifact: Artifact) -> bool:
-        """Return whether an artifact is a score of a model of sentence pairs, whose symbols are subwords."""
-        return isinstance(artifact, Score) and self.project.run_spec(artifact.run).model.reads == "parallel"
+    def _predicts_subwords(self, artifact: Artifact) -> bool:
+        """Return whether an artifact is a score of a model whose output symbols are subwords, not words or others."""
+        record = self.project.dataset_records[artifact.run.dataset] if isinstance(artifact, Score) else None
+        return isinstance(record, TokenisedRecord) and isinstance(record.tgt_subwords or record.subwords, BpeSubwords)
 
     def deviations(self, systems: set[str]) -> Iterator[tuple[str, Deviation]]:
         """Yield the deviations that concern some systems, of this paper and of the papers that own them.

@@ -148,6 +148,15 @@ def test_perplexity_per_subword_is_never_comparable():
     assert "subword" not in characters
 
 
+def test_perplexity_per_word_is_not_called_one_per_subword(edited):
+    """No paper here prints one; the table gets a printed column for it."""
+    file = "workflow/papers/multichannel/paper.yaml"
+    edited.put(file, "tables|table1|cells|ppl|printed", "parameters")
+    edited.put(file, "tables|table1|printed_metrics|parameters", "perplexity")
+    found = reasons(edited.load(scale="paper"), "multichannel", "table1", "ppl", system="RNN")
+    assert found == reasons(real_project({"scale": "paper"}), "multichannel", "table1", "nist03", system="RNN")
+
+
 def test_checkpoints_and_validations_matter_only_if_used(edited):
     """The first if they are averaged, the second if the schedule reads them."""
     project = at_paper_scale(edited, training={"checkpoint_every": TWICE, "validate_every": TWICE})
