@@ -219,7 +219,8 @@ class References:
             for key, cell in table.cells.items():
                 if isinstance(cell, RunCell) and ours and not any(map(cell.systems, ours)):
                     where = f"workflow/papers/{paper}/paper.yaml: tables.{name}.cells.{key}"
-                    yield f"{where}: no row to run names a system in the column {cell.system} of {table.printed}"
+                    fault = f"no row to run names a system in the column {cell.system} of {table.printed}"
+                    yield f"{where}: {fault}; name one, or remove the cell"
 
     def _row_faults(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
         """Yield the faults of one row of a printed table."""
@@ -233,7 +234,7 @@ class References:
                 fault = self._system_fault(row[column], paper, f"{where}: {column}")
                 yield fault
                 if isinstance(cell, MeasuredCell) and not cell.decodings_of(row):
-                    yield f"{where}: {cell.decoding_column}: names no decoding of {row[column]}"
+                    yield f"{where}: {cell.decoding_column}: names no decoding of {row[column]}; name one"
                 for decoding in () if fault else _row_decodings(cell, row):
                     owner = self._owner(row[column], paper)
                     yield unknown(decoding, self.papers[owner].decodings, f"{where}: decoding of {row[column]}")

@@ -114,15 +114,17 @@ def _check_checkpoints(project: "Project", run: RunId, name: str) -> None:
         UserError: It keeps too few, or has no development loss of each.
     """
     decoding, training = project.decoding(run.paper, run.system, name), project.run_spec(run).training
-    every, validated, kept = training.checkpoint_every, training.validate_every, training.keep_checkpoints
+    every, validated = training.checkpoint_every, training.validate_every
+    kept = min(training.keep_checkpoints, math.ceil(training.max_steps / every))
     where = f"{project.where(run)}: decodings.{name}: "
-    if decoding.averaged == "best" and every % validated:
+    if decoding.averaged == "best" and kept > 1 and every % validated:  # the last step is validated in any case
         raise UserError(
             f"{where}averaged: best needs a checkpoint_every (here {every}) that is a multiple of validate_every (here "
             f"{validated}); rules of a scale may set both"
         )
-    if decoding.average_last > min(kept, math.ceil(training.max_steps / every)):
+    if decoding.average_last > kept:
         raise UserError(
-            f"{where}average_last: {decoding.average_last} are more checkpoints than its training keeps (max_steps "
-            f"{training.max_steps}, checkpoint_every {every}, keep_checkpoints {kept})"
+            f"{where}average_last: {decoding.average_last} are more checkpoints than its training keeps; lower it, or "
+            f"change max_steps (here {training.max_steps}), checkpoint_every (here {every}) or keep_checkpoints (here "
+            f"{training.keep_checkpoints})"
         )

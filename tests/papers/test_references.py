@@ -229,7 +229,7 @@ def test_a_row_to_run_without_a_system_is_refused(edited):
 def test_a_row_to_run_without_a_decoding_is_refused(edited):
     table = edited.path("workflow/papers/weighted/table3.csv")
     table.write_text(re.sub(",uniform$", ",", table.read_text(), flags=re.MULTILINE))
-    with pytest.raises(UserError, match=r"table3\.csv: row 4: decoding: names no decoding of C$"):
+    with pytest.raises(UserError, match=r"table3\.csv: row 4: decoding: names no decoding of C; name one$"):
         edited.load()
 
 
@@ -238,7 +238,21 @@ def test_a_column_that_no_row_to_run_fills_is_refused(edited):
     first, *rows = table.read_text().splitlines()
     table.write_text("\n".join([f"{first},other", *(f"{row}," for row in rows)]))
     (line,) = faults(edited, (PAPER, "tables|table3|cells|more", {"kind": "parameters", **OTHER}))
-    assert line == f"{PAPER}: tables.table3.cells.more: no row to run names a system in the column other of table3.csv"
+    fault = "no row to run names a system in the column other of table3.csv; name one, or remove the cell"
+    assert line == f"{PAPER}: tables.table3.cells.more: {fault}"
+
+
+def test_the_best_of_a_single_checkpoint_is_allowed(edited):
+    """It is the last one, which is always validated."""
+    rules = {"max_steps": 10, "checkpoint_every": 10, "validate_every": 20, "branch_freeze_steps": 5}
+    edited.put(
+        "workflow/scales/smoke.yaml", "systems|weighted/C|training", {key: {"set": n} for key, n in rules.items()}
+    )
+    edited.put(PAPER, "systems|C|decodings", {"final": {"averaged": "best"}})
+    assert edited.load(scale="smoke").decoding("weighted", "C", "final").averaged == "best"
+    edited.put("workflow/scales/smoke.yaml", "systems|weighted/C|training|max_steps", {"set": 11})
+    with pytest.raises(UserError, match=r"C at scale smoke: decodings\.final: averaged: best needs"):
+        edited.load(scale="smoke")
 
 
 def test_a_system_that_only_a_deviation_names_gets_a_warning(edited):
