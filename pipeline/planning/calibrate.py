@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 
 from pipeline.config import DecodingConfig, RunSpec
+from pipeline.core.errors import count_of
 from pipeline.data.batches.corpus_batches import AnyBatch, batch_size, input_kind
 from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.data.batches.parallel_batches import TextBatch
@@ -166,34 +167,52 @@ def recorder_on(device: torch.device, spec: RunSpec) -> Recorder | None:
 def step_seconds(
     model: Seq2Seq, forecast: RunForecast, corpus: Corpus, sequences: Callable[[int], AnyBatch], device: torch.device
 ) -> float:
-    """Return the median seconds of a training step, which changes the weights of `model`."""
-    spec, step = forecast.spec, forecast.step
-    positions, sentences = batch_size(spec, corpus.kind), step.tgt_positions / step.tgt_length
-    micro_batches = -(-round(max(step.src_positions, step.tgt_positions)) // positions)
+    """Return the median seconds of a training step, which changes the weights of `model`.
+
+    If memory runs out, micro-batches are halved and the step is measured again, as trainings do.
+
+    Raises:
+        OutOfMemory: Memory runs out with a single sequence.
+    """
+    spec, step, recorder = forecast.spec, forecast.step, recorder_on(device, forecast.spec)
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
+    sentences = step.tgt_positions / step.tgt_length
 
     def backward(batch: AnyBatch) -> None:
         with machine.autocast(device, spec):
             sums = model.loss(batch, spec.training.label_smoothing)
         (sums.loss / sums.tokens).backward()
 
-    if recorder := recorder_on(device, spec):
+    def eager(micro_batches: int) -> float:
+        probe = sequences(PROBE_SENTENCES).to(device)
+        backward(probe)
+        probed = timed(lambda: backward(probe), device, 1)
+        rows = rows_in_time(sentences / micro_batches, probed, device)
+        batch = sequences(rows).to(device)
+        backward(batch)
+        backward_s = timed(lambda: backward(batch), device, REPEATS) * sentences / rows
+        return backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
+
+    def replayed(micro_batches: int, recorder: Recorder) -> float:
         batch = sequences(max(1, round(sentences / micro_batches)))
         grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1])])
         captured = CapturedSteps(spec, model, optimiser, Group(), device, grid, recorder)
         parts = [captured.fitted(batch)] * micro_batches
         work = partial(captured.run, 0, 0, parts, range(micro_batches), micro_batches * batch.num_tokens, ())
-        with guards.out_of_memory_explained(guards.out_of_memory_in_step, spec, 0, [batch], positions):
-            work()  # records the graphs
+        work()  # records the graphs
         return timed(work, device, REPEATS)
-    probe = sequences(PROBE_SENTENCES).to(device)
-    backward(probe)
-    probed = timed(lambda: backward(probe), device, 1)
-    rows = rows_in_time(sentences / micro_batches, probed, device)
-    batch = sequences(rows).to(device)
-    backward(batch)
-    backward_s = timed(lambda: backward(batch), device, REPEATS) * sentences / rows
-    return backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
+
+    micro_batches = -(-round(max(step.src_positions, step.tgt_positions)) // batch_size(spec, corpus.kind))
+    while True:
+        try:
+            with guards.out_of_memory_explained(guards.out_of_memory_with_one_sequence, spec, 0, "of mean length"):
+                return replayed(micro_batches, recorder) if recorder else eager(micro_batches)
+        except guards.OutOfMemory:
+            if sentences <= micro_batches:
+                raise
+        tried = count_of(micro_batches, "micro-batch", "micro-batches")
+        log.warning("%s: out of memory with %s a step; trying twice as many", spec.name, tried)
+        micro_batches *= 2
 
 
 def rows_in_time(wanted: float, probed: float, device: torch.device) -> int:

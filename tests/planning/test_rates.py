@@ -1,7 +1,7 @@
 """Seconds come from the measured shape, or lie between those of its neighbours; every shape is measured in turn."""
 
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 import torch
@@ -10,6 +10,7 @@ from tape import TapeRecorder
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
 from pipeline.planning import calibrate
 from pipeline.planning.calibrate import bisected, interleaved, measure, shapes
@@ -112,6 +113,29 @@ def test_replayed_steps_and_searches_are_measured_by_graphs(project, groups, mon
     training, decoding = recorders
     assert training.replayed > calibrate.REPEATS
     assert bool(decoding.replayed) == (system == "base"), "a language model decodes nothing"
+
+
+@pytest.mark.parametrize("fits", [4, 0])
+def test_micro_batches_are_halved_until_memory_suffices(project, groups, monkeypatch, caplog, fits):
+    forecast, corpus = next(shape for group in groups for shape in group if shape[0].spec.system == "base")
+    run, sizes = calibrate.CapturedSteps.run, []
+
+    def limited(self, step, annealings, micro_batches, seeds, divisor, known):
+        sizes.append(len(micro_batches[0].tgt_out))
+        if sizes[-1] > fits:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(self, step, annealings, micro_batches, seeds, divisor, known)
+
+    monkeypatch.setattr(calibrate.CapturedSteps, "run", limited)
+    monkeypatch.setattr(calibrate, "recorder_on", lambda device, spec: TapeRecorder(list))
+    if fits:
+        assert measure(forecast, corpus, torch.device("cpu")).update_s > 0
+    else:
+        with pytest.raises(UserError, match="out of memory in step 0 with the smallest micro-batch"):
+            measure(forecast, corpus, torch.device("cpu"))
+    tried = list(dict.fromkeys(sizes))
+    assert len(tried) > 2 and all(later <= earlier / 2 + 1 for earlier, later in pairwise(tried))
+    assert max(fits, 1) >= tried[-1] and "out of memory with 1 micro-batch a step" in caplog.text
 
 
 def test_a_search_is_measured_in_the_precision_of_its_run(project, monkeypatch):
