@@ -46,6 +46,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(503 if path == "flaky" else 404, b"sorry")
         elif path == "busy" and first:
             self.answer(503, b"", {"Retry-After": "1"})
+        elif path == "page":
+            self.start(200, {"Content-Type": "text/html; charset=utf-8"}, None)
+            self.wfile.write(b"<html>Back soon</html>")
+            self.close_connection = True
         elif path == "nothing-more" and asked:
             self.answer(416, b"")
         elif path == "silent":

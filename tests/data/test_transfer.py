@@ -94,6 +94,15 @@ def test_a_part_of_another_file_costs_a_fresh_start_and_no_more(server, target, 
     assert server.asked[-1:] == ["good"] * (rest != CONTENT) and len(server.asked) <= 2
 
 
+def test_web_page_in_place_of_a_file_costs_no_received_byte(server, target):
+    """Without a checksum, as for the documents of a treebank, the page would be kept for the file."""
+    assert "sends a web page" in fault(server, "page", target, known_hash=None, expected=None)
+    (target.parent / "a.bin.part").write_bytes(CONTENT[:PIECE])
+    assert "sends a web page" in fault(server, "page", target)
+    assert fetched(server, "good", target) == CONTENT
+    assert server.asked == ["page", f"page@{PIECE}", f"good@{PIECE}"]
+
+
 WRONG_RANGES = {
     **{"wrong-part": "continues at byte", "nothing-more": "has nothing after"},
     **{"nameless-part": "without naming it", "wrong-bytes": "sha256 expected"},

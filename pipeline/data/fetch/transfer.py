@@ -256,6 +256,8 @@ class Transfer:
         if status not in (200, 206):
             raise DownloadError(f"{self.shown}: status {status} {response.reason}")
         begin, total = self.content_range(response)
+        if is_web_page(response) and (total is None or total != self.expected):  # received bytes of the file stay
+            raise DownloadError(f"{self.shown}: sends a web page instead of the file")
         if self.expected is not None and total not in (None, self.expected):
             raise DownloadError(f"{self.shown}: has {total} bytes, expected {self.expected}: another file")
         if begin != offset:
@@ -314,6 +316,11 @@ class Transfer:
         if limit is not None and done < limit:
             raise RequestError(f"broke off after {done} of {limit} bytes")
         log.info("%s: %s", self.shown, progress(first, done, limit, time.monotonic() - start))
+
+
+def is_web_page(response: requests.Response) -> bool:
+    """Return whether a `response` says that it is a web page, which no corpus is: some servers send errors as such."""
+    return response.headers.get("Content-Type", "").lower().startswith("text/html")
 
 
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
