@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,7 +17,7 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
 from pipeline.data.sequence_store import FRAME_DTYPE, FrameStore, TokenStore
-from pipeline.data.speech.audio import LARGEST, LARGEST_OF_8_BITS, LOUDEST, in_unit_range
+from pipeline.data.speech.audio import LARGEST, LARGEST_OF_8_BITS, LOUDEST, in_unit_range, sizes_of_cut_off
 from pipeline.data.speech.frontend import MelFilters, Moments, normalised
 from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
@@ -36,11 +35,6 @@ HIGHEST_RATE = 1_000_000
 SHORT = 2**15
 """Values of a signed integer of 16 bits: from -SHORT to SHORT - 1."""
 
-CUT_OFF = re.compile(r"^ *(?:data|SSND|Data Size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
-"""Words of libsndfile about a header with another size than the file."""
-STREAMED = 2**31 - 2**16
-"""Least size that stands for "not known" in the header of a streamed recording; programs write different ones."""
-
 
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
     """Read the samples of an audio file.
@@ -57,11 +51,8 @@ def read_sound(path: Path) -> tuple[np.ndarray, int]:
     try:
         with soundfile.SoundFile(path) as file:
             samples = file.read(dtype="float32")
-            if (found := CUT_OFF.search(file.extra_info)) and int(found[1]) < STREAMED:
-                announced, present = found.groups()
-                log.warning(
-                    "%s: its header says %s bytes of sound, it has %s; is it cut off?", path, announced, present
-                )
+            if sizes := sizes_of_cut_off(file.extra_info):
+                log.warning("%s: its header says %d bytes of sound, it has %d; is it cut off?", path, *sizes)
             return samples, file.samplerate
     except (soundfile.SoundFileError, OSError, MemoryError) as error:  # a damaged header may claim any length
         missing = "is a folder" if os.path.isdir(path) else "no such file"

@@ -17,7 +17,7 @@ from typing import Any
 import soundfile
 
 from pipeline.core.errors import UserError, count_of
-from pipeline.data.speech.audio import UNKNOWN_FRAMES
+from pipeline.data.speech.audio import TOLERANCE_S, UNKNOWN_FRAMES, sizes_of_cut_off
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.data.text.checks import comparison_key
 from pipeline.data.text.text_files import read_rows
@@ -94,7 +94,8 @@ def read_row(columns: list[str], fields: list[str], folder: Path, where: str, do
         domain: Name of the dataset.
 
     Raises:
-        UserError: A field, the transcript or sound is missing, or the audio can't be read or states no length.
+        UserError: A field, the transcript or sound is missing, or the audio can't be read, states no length or is cut
+            off.
     """
     if len(fields) != len(columns):
         raise UserError(f"{where}: {count_of(len(fields), 'field')}, the first line names {len(columns)} columns")
@@ -103,7 +104,8 @@ def read_row(columns: list[str], fields: list[str], folder: Path, where: str, do
     if not row["text"].strip():
         raise UserError(f"{where}: no transcript")
     start = number_of(row.get("start") or "0", f"{where}: start")
-    left = seconds_of(audio, where) - start
+    sound = sound_of(audio, where)
+    left = (math.inf if sound.frames == UNKNOWN_FRAMES else sound.duration) - start
     seconds = number_of(row["seconds"], f"{where}: seconds") if row.get("seconds") else left
     if not seconds:
         raise UserError(f"{where}: has no sound")
@@ -114,13 +116,20 @@ def read_row(columns: list[str], fields: list[str], folder: Path, where: str, do
         )
     if start and left <= 0:
         raise UserError(f"{where}: starts at {start:g} s, but {audio} has {left + start:.2f} s")
-    if seconds > left + 0.02:  # two frames: tables round
+    if not row.get("seconds") and (sizes := sizes_of_cut_off(sound.extra_info)):
+        announced, present = sizes
+        if (missing := sound.duration * (announced / present - 1)) > TOLERANCE_S:
+            raise UserError(
+                f"{where}: {audio} has {sound.duration:.2f} of the {sound.duration + missing:.2f} s that its header "
+                "says, as if cut off; copy it again, or add a column `seconds`"
+            )
+    if seconds > left + TOLERANCE_S:
         raise UserError(f"{where}: ends {seconds - left:.2f} s after {audio} does")
     return Utterance(audio, row["text"].strip(), row.get("speaker") or UNNAMED, domain, seconds, start)
 
 
-def seconds_of(audio: Path, where: str) -> float:
-    """Return the length of an `audio` file, named at `where` in the table, in seconds; infinite if it states none.
+def sound_of(audio: Path, where: str) -> Any:
+    """Return length, format and notes of an `audio` file, named at `where` in the table.
 
     Raises:
         UserError: It is not readable or not mono.
@@ -133,7 +142,7 @@ def seconds_of(audio: Path, where: str) -> float:
         raise UserError(f"{where}: {audio} {fault}") from error
     if found.channels > 1:
         raise UserError(f"{where}: {audio} has {found.channels} channels; keep one of them: sox IN.wav OUT.wav remix 1")
-    return math.inf if found.frames == UNKNOWN_FRAMES else found.duration
+    return found
 
 
 def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:

@@ -100,6 +100,22 @@ def test_flac_written_to_a_pipe_is_named(tmp_path):
     assert len(read_audio(stated, RATE)) == RATE / 2
 
 
+@pytest.mark.parametrize("lost", [1, RATE // 100, RATE], ids=["byte", "5 ms", "half"])
+def test_recording_that_is_cut_off_is_refused_by_its_line(tmp_path, lost):
+    """A sample has two bytes. A length in the table says what the transcript covers."""
+    write_noise(tmp_path / "a.wav", 1.0)
+    content = (tmp_path / "a.wav").read_bytes()
+    (tmp_path / "a.wav").write_bytes(content[:-lost])
+    (tmp_path / "t.tsv").write_text("audio\ttext\na.wav\thello\n")
+    if lost < RATE:
+        assert len(read_table(tmp_path / "t.tsv", "mine")) == 1
+        return
+    with pytest.raises(UserError, match=r"t\.tsv: line 2: .*a\.wav has 0\.50 of the 1\.00 s that its header says"):
+        read_table(tmp_path / "t.tsv", "mine")
+    (tmp_path / "t.tsv").write_text("audio\ttext\tseconds\na.wav\thello\t0.5\n")
+    assert [found.seconds for found in read_table(tmp_path / "t.tsv", "mine")] == [0.5]
+
+
 def test_repeated_utterance_is_left_out_and_counted(tmp_path):
     train = [("a.wav", 0), ("b.wav", 0), ("a.wav", 0.5), ("a.wav", 0), ("sub/../a.wav", 0)]
     compute_features(own(), listed(tmp_path, train=train, dev=[("c.wav", 0)] * 2), tmp_path / "corpus", 1)

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -29,6 +30,11 @@ UNKNOWN_FRAMES = (1 << 63) - 1
 """Number of frames that the library gives for a file which does not state it."""
 SAMPLES_OF_FLAC = (1 << 36) - 1
 """Bits of the number of samples in the second word of a FLAC file's description."""
+
+CUT_OFF = re.compile(r"^ *(?:data|SSND|Data Size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+"""Words of libsndfile about a header with another size than the file."""
+STREAMED = 2**31 - 2**16
+"""Least size that stands for "not known" in the header of a streamed recording; programs write different ones."""
 
 
 class RejectedError(Exception):
@@ -146,6 +152,15 @@ def lacks_length(header: bytes) -> bool:
     """Return whether a `header` is of a FLAC file that was written to a pipe, whose number of samples is 0."""
     described = header[18:26]  # rate, channels, bits and number of samples
     return header.startswith(b"fLaC") and len(described) == 8 and not int.from_bytes(described) & SAMPLES_OF_FLAC
+
+
+def sizes_of_cut_off(extra_info: str) -> tuple[int, int] | None:
+    """Return the bytes of sound that a header announces and those present, by libsndfile's `extra_info` about a file.
+
+    None if they agree, or if the header is of a stream, whose end it does not know.
+    """
+    found = CUT_OFF.search(extra_info)
+    return (int(found[1]), int(found[2])) if found and int(found[1]) < STREAMED else None
 
 
 def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
