@@ -17,7 +17,14 @@ from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
 from pipeline.data.sequence_store import FRAME_DTYPE, FrameStore, TokenStore
-from pipeline.data.speech.audio import LARGEST, LARGEST_OF_8_BITS, LOUDEST, in_unit_range, sizes_of_cut_off
+from pipeline.data.speech.audio import (
+    LARGEST,
+    LARGEST_OF_8_BITS,
+    LOUDEST,
+    QUIETEST,
+    in_unit_range,
+    sizes_of_cut_off,
+)
 from pipeline.data.speech.frontend import MelFilters, Moments, normalised
 from pipeline.data.text.cleaning import BadPairError, decode, tokenise_line
 from pipeline.data.text.tokenisation import Tokenisation
@@ -28,8 +35,6 @@ CANCELLED = 0.5
 """Power of the mean of channels, as a share of that of unrelated ones, below which they cancel out."""
 SILENT = 1e-4
 """Power of a channel, as a share of the loudest one's, below which it is left out: -40 dB."""
-QUIETEST = 1e-4
-"""Largest sample of silence: three steps of 16 bits."""
 HIGHEST_RATE = 1_000_000
 """Hz; a higher rate comes from a damaged header, and would be padded with gigabytes of silence."""
 SHORT = 2**15

@@ -132,6 +132,8 @@ def fault_of_address(url: str, expected: int | None) -> str | None:
                 return f"status {response.status_code} {response.reason}"
             partial = response.headers.get("Content-Range", "").rpartition("/")[2]
             length = partial if response.status_code == 206 else response.headers.get("Content-Length", "")
+            if transfer.is_web_page(response) and length != str(expected):
+                return "sends a web page instead of the file"
     except web.RequestError as error:
         return str(error).partition(":")[0]
     if expected is not None and length.isdecimal() and length != str(expected):

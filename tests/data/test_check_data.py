@@ -73,7 +73,7 @@ def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeyp
     [
         *(("good", None), ("no-ranges", None), ("moved", None), ("no-length", None)),
         *(("missing", "status 404"), ("short", "another file"), ("says-no-end", "another file")),
-        *(("loop", "TooManyRedirects"), ("moved-nowhere", "ValueError")),
+        *(("loop", "TooManyRedirects"), ("moved-nowhere", "ValueError"), ("page", "a web page")),
     ],
 )
 def test_an_address_is_asked_without_fetching(server, path, fault):

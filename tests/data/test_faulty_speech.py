@@ -164,6 +164,14 @@ def test_scaled_utterances_are_counted_in_the_log(tmp_path, scale, said, caplog)
     assert all(re.search(rf"^\S+ dev: .*{said}$", line) for line in lines)
 
 
+def test_silent_utterances_are_counted_in_the_log(tmp_path, caplog):
+    soundfile.write(tmp_path / "muted.wav", np.full(RATE, 2 / 2**15), RATE)
+    muted = Utterance(tmp_path / "muted.wav", "muted", "me", "x", 1.0)
+    plain = Utterance(write_noise(tmp_path / "plain.wav", 1.0), "good", "me", "x", 1.0)
+    compute_features(own(), write_manifests(tmp_path, train=[plain, muted]), tmp_path / "corpus", 1)
+    assert [line for line in caplog.messages if "silent" in line] == ["x train: 1 of 2 utterances are silent"]
+
+
 def test_recordings_in_units_of_16_bits_are_scaled(tmp_path):
     samples = np.random.default_rng(1).normal(0, 0.1, RATE)
     found = []

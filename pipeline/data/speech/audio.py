@@ -23,6 +23,8 @@ LARGEST = 2.0**15
 """Largest sample of float files in 16-bit units, which are scaled."""
 LOUDEST = 8.0
 """Largest sample of float files in [-1, 1], which may be clipped later; larger ones have other units."""
+QUIETEST = 1e-4
+"""Largest sample of silence: three steps of 16 bits."""
 LARGEST_OF_8_BITS = 2.0**7
 """Recordings in 16-bit units are seldom so quiet: 8-bit units are likelier."""
 

@@ -16,7 +16,7 @@ from pipeline.data.encoded_files import encoded_stores, stores_digest
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import ProgressLog, chunks, map_in_order
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND, write_frames, write_tokens
-from pipeline.data.speech.audio import LARGEST_OF_8_BITS, LOUDEST
+from pipeline.data.speech.audio import LARGEST_OF_8_BITS, LOUDEST, QUIETEST
 from pipeline.data.speech.frontend import KeptUtterance, Moments, features_of, normalise_speakers, write_noises
 from pipeline.data.speech.manifest import (
     UNNAMED,
@@ -74,6 +74,7 @@ class SplitCounts:
         speakers: Speaker of each utterance kept; another speed counts as another speaker.
         scaled: Number of utterances kept that were scaled.
         loudest: Largest absolute sample of those, in the units of their files.
+        silent: Number of utterances kept that are silent.
     """
 
     read: int = 0
@@ -87,6 +88,7 @@ class SplitCounts:
     speakers: list[str] = field(default_factory=list)
     scaled: int = 0
     loudest: float = 0.0
+    silent: int = 0
 
     def reject(self, utterance: Utterance, reason: str) -> None:
         """Count an `utterance` that is left out for a `reason`, and keep some examples."""
@@ -101,13 +103,14 @@ class SplitCounts:
         self.characters += len(heard.text)
         self.words += heard.text.count(" ") + 1
         self.moments.add(heard.features)
+        self.silent += heard.loudness < QUIETEST
         if heard.loudness > LOUDEST:
             self.scaled += 1
             self.loudest = max(self.loudest, heard.loudness)
 
     def report(self) -> UtterancesReport:
         """Return the split's part of the report."""
-        left_out = ("moments", "speakers", "scaled", "loudest")
+        left_out = ("moments", "speakers", "scaled", "loudest", "silent")
         counts = {name: value for name, value in vars(self).items() if name not in left_out}
         rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
         return UtterancesReport(**counts | rounded, frames=self.moments.frames, kept=self.utterances)
@@ -204,7 +207,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
 def check_split(
     dataset: SpokenDataset, split: SplitName, found: SplitCounts, transcripts: Path, manifest: Path
 ) -> None:
-    """Check that a split is not empty and as the dataset file expects; log what was left out or scaled.
+    """Check that a split is not empty and as the dataset file expects; log what was left out, is scaled or is silent.
 
     `transcripts` are those of the utterances kept, and messages name the `manifest`.
 
@@ -219,6 +222,8 @@ def check_split(
         if found.loudest <= LARGEST_OF_8_BITS:
             units += f" (none exceeds {found.loudest:.0f}: if they are in 8-bit units, divide them by 128 first)"
         log.warning("%s %s: %d of %d utterances are in %s", dataset.name, split, found.scaled, found.read, units)
+    if found.silent:
+        log.warning("%s %s: %d of %d utterances are silent", dataset.name, split, found.silent, found.utterances)
     if not found.utterances:
         raise UserError(f"{manifest}: no usable utterance ({reasons}); see `python -m pipeline features --help`")
     expected = dataset.expected.get(split)
