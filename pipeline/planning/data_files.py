@@ -132,7 +132,7 @@ def fault_of_address(url: str, expected: int | None) -> str | None:
                 return f"status {response.status_code} {response.reason}"
             partial = response.headers.get("Content-Range", "").rpartition("/")[2]
             length = partial if response.status_code == 206 else response.headers.get("Content-Length", "")
-            if transfer.is_web_page(response) and length != str(expected):
+            if transfer.is_web_page(response) and not length.isdecimal():
                 return "sends a web page instead of the file"
     except web.RequestError as error:
         return str(error).partition(":")[0]

@@ -76,6 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         altered = path == "altered" or (path == "corrupt-once" and first)
         body = {"labelled": ZIPPED, "short": CONTENT[:-9]}.get(path, b"x" + CONTENT[1:] if altered else CONTENT)
         headers, status = {"Content-Encoding": "gzip"} if path == "labelled" else {}, 200
+        headers |= {"Content-Type": "text/html"} if path == "good.html" else {}
         claimed = {"says-no-end": "9" * 5000, "says-petabytes": f"{10**15}"}.get(path)
         if asked and path not in ("cut-no-ranges", "no-ranges"):
             begin = start + 7 * (path == "wrong-part")

@@ -103,6 +103,11 @@ def test_web_page_in_place_of_a_file_costs_no_received_byte(server, target):
     assert server.asked == ["page", f"page@{PIECE}", f"good@{PIECE}"]
 
 
+@pytest.mark.parametrize("expected", [SIZE, None])
+def test_file_labelled_as_web_page_is_judged_by_its_checksum(server, target, expected):
+    assert fetched(server, "good.html", target, expected=expected) == CONTENT
+
+
 WRONG_RANGES = {
     **{"wrong-part": "continues at byte", "nothing-more": "has nothing after"},
     **{"nameless-part": "without naming it", "wrong-bytes": "sha256 expected"},

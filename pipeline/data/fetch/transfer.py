@@ -256,7 +256,7 @@ class Transfer:
         if status not in (200, 206):
             raise DownloadError(f"{self.shown}: status {status} {response.reason}")
         begin, total = self.content_range(response)
-        if is_web_page(response) and (total is None or total != self.expected):  # received bytes of the file stay
+        if is_web_page(response) and (total is None or self.known_hash is None):  # received bytes of the file stay
             raise DownloadError(f"{self.shown}: sends a web page instead of the file")
         if self.expected is not None and total not in (None, self.expected):
             raise DownloadError(f"{self.shown}: has {total} bytes, expected {self.expected}: another file")
