@@ -98,6 +98,17 @@ def test_a_system_stopped_while_it_learns_contradicts_no_steps(project_with, las
     assert direction(row_of(project)) == expected
 
 
+@pytest.mark.parametrize(("reached", "expected"), [(2.0, UNCLEAR), (1.9, UPHELD), (2.1, CONTRADICTED)])
+def test_steps_of_an_overfitted_baseline_end_at_its_lowest(project_with, reached, expected):
+    """Its loss is 2.0 at 50 to 80 % of its steps and 2.08 at the end, which its own curve passes sooner."""
+    project = project_with(claims_of(kind="steps", dataset=DATA, **PAIR, share=0.85), seeds=3)
+    for system, loss in (("A", 2.0), ("C", reached)):
+        put_losses(project, system, [4.0, 3.0, 2.5, 2.2, *[loss] * 4, loss + 0.04, loss + 0.08], [1.0] * 10, 0.01)
+    row = row_of(project)
+    assert direction(row) == expected
+    assert float(row["value"]) == pytest.approx(2.0 - reached, abs=1e-9)
+
+
 @pytest.mark.parametrize(
     ("ours", "expected", "said"),
     [
