@@ -2,7 +2,7 @@
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,13 +107,18 @@ def write_training_beside(project: Project, run: RunId, **training: object) -> P
 
 
 def write_branches(
-    project: Project, run: RunId, kappa: np.ndarray, first: int = 0, alpha: np.ndarray | None = None
+    project: Project,
+    run: RunId,
+    kappa: np.ndarray,
+    first: int = 0,
+    alpha: np.ndarray | None = None,
+    dev: Sequence[float] = AT_PLATEAU,
 ) -> None:
     """A log of a layer's kappa and alpha (steps, M) after each update from `first`; alpha is kappa unless given."""
     folder = folder_of(project, run)
     trained_run(steps=len(kappa)).write(folder / "done.json")
-    steps = np.linspace(0, len(kappa), len(AT_PLATEAU) + 1).round().astype(int)[1:].tolist()
-    losses = zip(steps, map(data_loss, AT_PLATEAU), strict=True)
+    steps = np.linspace(0, len(kappa), len(dev) + 1).round().astype(int)[1:].tolist()
+    losses = zip(steps, map(data_loss, dev), strict=True)
     append(folder, (validation_line(step=step, dev=loss) for step, loss in losses))
     weights = zip(kappa.tolist(), (kappa if alpha is None else alpha).tolist(), strict=True)
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")

@@ -43,6 +43,10 @@ class BranchesClaim(Claim):
     def trainings(self) -> list[System]:
         return [(self.system, self.dataset)]
 
+    def baselines(self, scores: Scores) -> list[System]:
+        """Return the system if a bound holds of weights that have hardly moved yet, and more steps could break it."""
+        return self.trainings if self.at_most is not None or self.quantity == "smallest_share" else []
+
     def expected_winner(self, scores: Scores) -> list[System]:
         return self.trainings
 

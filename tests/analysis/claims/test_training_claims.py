@@ -197,6 +197,20 @@ def test_branch_weights_are_compared_with_their_draw(project_with, claim, factor
     assert row_of(project)["verdict"] == expected
 
 
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [(SHARE, "not trained far enough"), (SPREAD, "not trained far enough"), (SPREAD | {"at_most": None}, UPHELD)],
+)
+def test_branch_bounds_are_not_upheld_while_weights_may_move(project_with, claim, expected):
+    """A weight of half its draw may still vanish, and a spread of two grow; above 1.2 it is already."""
+    project = project_with(claims_of(kind="branches", dataset=DATA, system="C", layer=2, **claim), seeds=3)
+    for run in runs(project, "C"):
+        drawn = np.array([0.75, 0.25]) + 0.002 * run.seed * np.array([-1, 1])
+        kappa = np.linspace(drawn, drawn * [1, 0.5 + 0.01 * run.seed], 400)
+        write_branches(project, run, kappa, dev=[4.0, *[2.0] * 7, 1.9, 1.8])
+    assert row_of(project)["verdict"] == expected
+
+
 def test_branch_log_must_start_with_the_draw(project_with):
     claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="spread", at_least=1.2)
     project = project_with(claim, seeds=3)

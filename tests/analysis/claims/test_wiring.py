@@ -44,6 +44,8 @@ SYSTEMS_OF_KINDS = [
     ({"kind": "own_plateaus", "share": 0.5, **PAIR}, [A, C], []),
     ({"kind": "training_loss", "dataset": DATA, "ascending": ["A", "C"]}, [C], [A]),
     ({"kind": "branches", **BRANCHES}, [], [A]),
+    ({"kind": "branches", **BRANCHES, "at_most": 2}, [A], [A]),
+    ({"kind": "branches", **BRANCHES, "quantity": "smallest_share"}, [A], [A]),
     ({"kind": "gate_values", **GATES}, [], [A]),
 ]
 
