@@ -98,6 +98,13 @@ class CurvesClaim(TrainedPair):
     quantity = "curve_gap"
     kind: Literal["curves"]
 
+    def baselines(self, scores: Scores) -> list[System]:
+        """Return the baseline, because one that still learns ends before the low training losses, where it overfits."""
+        return self.trainings[1:]
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.trainings[:1]
+
     def evaluate(self, measured: Measurements) -> Findings:
         """Compare every training with every one of the other system; the noise is that of gaps within a system.
 

@@ -79,16 +79,16 @@ class OrderClaim(ScoreClaim):
         return chain_links(self, self.ascending)
 
     def baselines(self, scores: Scores) -> list[System]:
-        return self.ordered_systems(scores)[:1]
+        """Return the expected loser; none if it is another decoding of the winner's own trainings."""
+        loser, *winners = self.ordered_systems(scores)
+        return [] if self.equal_budgets or {loser} == {*winners} else [loser]
 
     def expected_winner(self, scores: Scores) -> list[System]:
-        return self.ordered_systems(scores)[1:]
+        return [] if self.equal_budgets else self.ordered_systems(scores)[1:]
 
     def ordered_systems(self, scores: Scores) -> list[System]:
-        """Return the systems, expected loser first; empty if budgets are equal or there is one system."""
-        systems = self.trained_on(scores, self.compared)
-        sign = metric_named(scores[self.score].metric).sign
-        return [] if self.equal_budgets or len({*systems}) == 1 else systems[::sign]
+        """Return the systems, expected loser first."""
+        return self.trained_on(scores, self.compared)[:: metric_named(scores[self.score].metric).sign]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         (smaller, larger), (lower, upper) = self.compared, samples

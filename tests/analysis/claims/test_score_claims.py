@@ -223,6 +223,20 @@ def test_unconverged_winner_upholds_but_contradicts_nothing(project_with, claim,
 
 
 @pytest.mark.parametrize(
+    ("last", "uniform", "expected"),
+    [(1.98, 0.7, "not trained far enough"), (1.98, 0.4, UPHELD), (2.0, 0.7, CONTRADICTED)],
+)
+def test_decodings_of_a_system_that_learns_contradict_nothing(project_with, last, uniform, expected):
+    """Learned branch weights that are worse than uniform ones may only have to be trained for longer."""
+    terms = [{"system": "C", "decodings": ["uniform"]}, "C"]
+    project = project_with(claims_of(kind="order", score="bleu", ascending=terms))
+    put_late_losses(project, C=last)
+    put_bleu(project, C=uniform, decoding="uniform")
+    put_bleu(project, C=0.55)
+    assert direction(row_of(project)) == expected
+
+
+@pytest.mark.parametrize(
     ("ends", "said"),
     [
         ({"A": 2.0, "C": 2.08}, "C − A"),

@@ -162,7 +162,7 @@ def test_seeds_without_common_training_loss_have_no_noise(project_with):
 def test_curves_at_equal_training_loss_use_gaps_within_a_system(project_with, shift, expected):
     """Curves of one system lie 0.02 and 0.04 apart: of standard deviation 0.02, so that 0.045 has to be passed."""
     project = project_with(claims_of(kind="curves", dataset=DATA, **PAIR), seeds=3)
-    train = np.array([5.0, 4.0, 3.0, 2.0])
+    train = np.array([5.0, 4.0, 3.0, *[2.0] * 7])
     put_losses(project, "A", 0.5 * train + 2, train, dev_noise=0.02)
     if shift is None:
         put_losses(project, "C", 0.5 * train + 2, train + 10, dev_noise=0.02)
@@ -172,6 +172,23 @@ def test_curves_at_equal_training_loss_use_gaps_within_a_system(project_with, sh
     assert direction(row) == expected
     if shift is not None:
         assert row["ours"] == f"mean gap {-shift:+.3f} nats"
+
+
+@pytest.mark.parametrize(
+    ("system", "fallen", "expected"),
+    [
+        ("C", np.linspace(0, 1, 10), "not trained far enough"),
+        ("C", np.array([0, *[1] * 9]), CONTRADICTED),
+        ("A", np.linspace(0, 1, 10), "not trained far enough"),
+    ],
+)
+def test_curves_that_end_while_a_system_learns_decide_nothing(project_with, system, fallen, expected):
+    """C's dev loss is 0.3 higher at training losses of 5 to 4, which are all that one of the two has seen."""
+    project = project_with(claims_of(kind="curves", dataset=DATA, **PAIR), seeds=3)
+    for name, height in (("A", 3.0), ("C", 3.3)):
+        left = 1 - (fallen if name == system else np.array([0, 1, *[2] * 8]))
+        put_losses(project, name, height + left, 4 + left, dev_noise=0.02)
+    assert direction(row_of(project)) == expected
 
 
 SPREAD = {"quantity": "spread", "at_least": 1.2, "at_most": 2.5}
