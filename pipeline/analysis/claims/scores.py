@@ -70,6 +70,11 @@ class OrderClaim(ScoreClaim):
         default=False,
         description="Compare systems after the same number of steps, so that none has to be at its plateau",
     )
+    winner_has_enough_steps: bool = Field(
+        default=False,
+        description="The claim is that more steps do not help the better system, so that it may be contradicted while "
+        "it still learns",
+    )
 
     @property
     def compared(self) -> list[Term]:
@@ -84,7 +89,7 @@ class OrderClaim(ScoreClaim):
         return [] if self.equal_budgets or {loser} == {*winners} else [loser]
 
     def expected_winner(self, scores: Scores) -> list[System]:
-        return [] if self.equal_budgets else self.ordered_systems(scores)[1:]
+        return [] if self.equal_budgets or self.winner_has_enough_steps else self.ordered_systems(scores)[1:]
 
     def ordered_systems(self, scores: Scores) -> list[System]:
         """Return the systems, expected loser first."""

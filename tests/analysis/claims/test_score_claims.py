@@ -22,8 +22,10 @@ from made_claims import (
 )
 from made_records import measured_noise
 
+from pipeline.analysis.claims import load_claims
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
 from pipeline.core.records.outputs import ScoreFile
 from pipeline.data.sequence_store import write_tokens
 from pipeline.metrics import metric_named
@@ -220,6 +222,20 @@ def test_unconverged_winner_upholds_but_contradicts_nothing(project_with, claim,
     row = row_of(project)
     assert row["verdict"] == verdict
     assert row["evidence"].startswith("C: its dev loss fell by 1.0%") == (verdict == "not trained far enough")
+
+
+@pytest.mark.parametrize(
+    ("learns", "longer", "expected"),
+    [("C", 0.7, CONTRADICTED), ("C", 0.4, UPHELD), ("C-long", 0.7, "not trained far enough")],
+)
+def test_training_that_more_steps_help_was_not_long_enough(project_with, learns, longer, expected):
+    """The paper's own claim: that C still learns when it stops is what contradicts it."""
+    paper = load_claims(ROOT / "workflow/papers/weighted/claims.yaml")
+    claim = paper.claims["longer-training"].model_dump(mode="json") | {"score": "bleu"}
+    project = project_with({"scores": SCORES, "claims": {"one": claim}})
+    put_late_losses(project, **{"C": 2.0, "C-long": 2.0} | {learns: 1.98})
+    put_bleu(project, **{"C": 0.55, "C-long": longer})
+    assert direction(row_of(project)) == expected
 
 
 @pytest.mark.parametrize(
