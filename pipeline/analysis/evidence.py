@@ -29,6 +29,8 @@ from pipeline.metrics.metric import SEED, Total, percentile_interval, resampled
 Scale = Total
 """Maps scores to the scale on which they are compared."""
 UNKNOWN = "unknown and not counted"
+FEWEST_SENTENCES = 20
+"""The score of fewer sentences is not compared, because resamples of so few show too little of their variance."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from pydantic import Field, model_validator
 
 from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, of_two_systems
 from pipeline.analysis.claims.measurements import Measurements, SplitsBySeed, concatenated
-from pipeline.analysis.evidence import Sample, contrast, smaller_factor
+from pipeline.analysis.evidence import FEWEST_SENTENCES, Sample, contrast, smaller_factor
 from pipeline.analysis.reference_types import ScoredSplit, ScoreName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import System
 from pipeline.analysis.view import Scores, Term
+from pipeline.core.errors import count_of
 from pipeline.core.schema import Count
 from pipeline.metrics import metric_named
 
@@ -58,9 +59,9 @@ class LongSentencesClaim(ScoredPair):
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [concatenated(measured.statistics_by_split(system, score)) for system in systems]
         lengths, metric = measured.source_lengths(self.system, score, score.splits), metric_named(score.metric)
-        nothing = Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
-        if lengths.max() <= self.longer_than:
-            return nothing
+        if (count := int((lengths > self.longer_than).sum())) < FEWEST_SENTENCES:
+            found = f"{count_of(count, 'source')} of more than {self.longer_than} words; {FEWEST_SENTENCES} are needed"
+            return Findings(found, [], "")
         samples, long_samples = (
             [
                 measured.score_of_part(name, statistics, lengths > shortest, score)
@@ -69,7 +70,7 @@ class LongSentencesClaim(ScoredPair):
             for shortest in (0, self.longer_than)
         )
         if not any(sample.by_seed.any() for sample in long_samples):
-            return nothing
+            return Findings(f"nothing right on more than {self.longer_than} words", [], "")
         evidence = [
             contrast(name, [(metric.sign * weight, sample) for weight, sample in terms], scale=metric.comparison_scale)
             for name, terms in self.quantities(samples, long_samples).items()

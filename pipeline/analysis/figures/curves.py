@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from pipeline.analysis.evidence import FEWEST_SENTENCES
 from pipeline.analysis.figures.figure import COLOURS, GREY, Drawing, Figure, curve_style, line_style, new_figure
 from pipeline.analysis.reference_types import DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
@@ -174,10 +175,6 @@ def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
     return np.stack(sums, axis=1) / counts[:, None]
 
 
-FEWEST = 20
-"""Minimum number of sentences of a point; other points are left out."""
-
-
 class BleuByLength(Figure):
     """BLEU of the sentences longer than some length, of a random sample of the test sets."""
 
@@ -210,7 +207,7 @@ class BleuByLength(Figure):
         lengths = folders.source_lengths(view.experiment.stand_in(self.dataset), self.splits)
         chosen = self.sampled(len(lengths))
         kept = {words: chosen[lengths[chosen] > words] for words in self.longer_than}
-        shown = {words: indices for words, indices in kept.items() if len(indices) >= FEWEST}
+        shown = {words: indices for words, indices in kept.items() if len(indices) >= FEWEST_SENTENCES}
         picture = new_figure(5, 3.6)
         axes = picture.subplots()
         rows: list[dict[str, Any]] = []
@@ -252,5 +249,5 @@ def sample_facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:
         total: Number of sentences in the test sets.
     """
     counts = ", ".join(f"{len(indices)} longer than {words}" for words, indices in kept.items())
-    left_out = f"Points of fewer than {FEWEST} sentences are left out."
+    left_out = f"Points of fewer than {FEWEST_SENTENCES} sentences are left out."
     return f"{sample} of {count_of(total, 'sentence')} drawn at random: {counts}. {left_out}"

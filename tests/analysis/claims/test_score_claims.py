@@ -477,7 +477,20 @@ def test_claim_without_long_sentences_is_not_decided(project_with, metric):
         put_bleu(project, split, A=0.5, C=0.5)
         put_perplexities(project, split, A=1.0, C=1.0)
     row = row_of(project)
-    assert (row["verdict"], row["ours"]) == (UNCLEAR, "no source of more than 20 words, or nothing right")
+    assert (row["verdict"], row["ours"]) == (UNCLEAR, "0 sources of more than 20 words; 20 are needed")
+
+
+@pytest.mark.parametrize(("long", "expected"), [(1, UNCLEAR), (19, UNCLEAR), (20, UPHELD)])
+def test_few_long_sentences_decide_no_advantage(project_with, long, expected):
+    """A difference on a single one is zero in the 1/e of the resamples without it, and the same in all others.
+
+    It is therefore 1 / sqrt((1 - 1/e) / e) = 2.07 standard errors, p 0.04, however small it is.
+    """
+    claim = claims_of(kind="long_sentences", score="bleu", system="C", baseline="A", longer_than=20, says="is better")
+    project = project_with(claim)
+    put_corpus(project, dev_src=np.where(np.arange(SENTENCES) < long, 21, 20))
+    put_bleu(project, A=0.5, C=0.8)
+    assert direction(row_of(project)) == expected
 
 
 @pytest.mark.parametrize(
