@@ -9,7 +9,8 @@ is a weighted sum over systems of a score, or of another result of training. Its
   n_k is the number of seeds of system k, and w_k its weight.
 - B is the variance of the quantity over resampled sentences. All systems and seeds share the resamples (paired
   bootstrap; Koehn 2004). e_k^2 is the part of B that differs between the seeds of system k. It is run-to-run variance,
-  which s^2 contains already. If s^2 is unknown for one of the systems, neither s^2 nor e_k^2 counts.
+  which s^2 contains already. If s^2 is unknown for one of the systems, neither s^2 nor e_k^2 counts. If all resamples
+  are equal, because all outputs are right or there is one sentence, B follows from the rule of three (`ALIKE`).
 
 The quantity divided by its error is treated as Student's t, with degrees of freedom by Welch and Satterthwaite. If a
 system has several decodings or several parts of a test set, the terms of each training are summed first, because they
@@ -29,6 +30,11 @@ from pipeline.metrics.metric import SEED, Total, percentile_interval, resampled
 Scale = Total
 """Maps scores to the scale on which they are compared."""
 UNKNOWN = "unknown and not counted"
+ALIKE = 100 * 3 / 1.645
+"""N times the standard error, in percent, of N sentences that all score alike.
+
+By the rule of three, up to 3 / N of all sentences score otherwise (95 %, one-sided).
+"""
 FEWEST_SENTENCES = 20
 """The score of fewer sentences is not compared, because resamples of so few show too little of their variance."""
 
@@ -238,8 +244,12 @@ def contrast(
         systems = summed_by_system([term.rescaled(scale, weight) for weight, term in terms])
         value = offset + sum(system.mean for system in systems)
         run_variance, degrees = pooled_noise(systems)
-        known = degrees > 0 and (run_variance > 0 or systems[0].draws.shape[1] > 1)
-        sentence_variance = float(np.sum([system.draws.mean(axis=0) for system in systems], axis=0).var())
+        resampled_sentences = systems[0].draws.shape[1] > 1
+        known = degrees > 0 and (run_variance > 0 or resampled_sentences)
+        draws = np.sum([system.draws.mean(axis=0) for system in systems], axis=0)
+        sentence_variance = float(draws.var())
+        if known and resampled_sentences and np.ptp(draws) == 0:
+            sentence_variance = (ALIKE / systems[0].rows) ** 2
         counted = sum(map(seed_part, systems)) if known else 0.0  # by the run-to-run variance
         variance = run_variance + float(np.maximum(0.0, sentence_variance - counted))  # `max` would hide NaN
     if not np.isfinite(variance) or not (known or sentence_variance):

@@ -7,6 +7,8 @@ from shifted_seeds import SHIFT
 
 from pipeline.analysis.evidence import Sample, bootstrap_sample, contrast, over_seeds, smaller_factor, training_sample
 from pipeline.core.errors import UserError
+from pipeline.metrics.error_rates import WER
+from pipeline.metrics.metric import success_rate
 
 
 def difference(larger, smaller):
@@ -46,6 +48,23 @@ def test_sentence_variance_is_whole_if_seed_noise_is_unknown():
     two = Sample(signs, shared + signs[:, None] * own, "toy", "two seeds")
     found = difference(two, Sample(np.zeros(1), np.zeros((1, 4)), "toy", "one seed"))
     assert (found.error, found.noise) == (pytest.approx((4**2 + 1.5**2) ** 0.5), "unknown and not counted")
+
+
+@pytest.mark.parametrize("sentences", [1, 20, 60, 71, 73, 200])
+def test_outputs_that_are_all_right_count_as_many_as_they_are(sentences):
+    """If 95 % of all sentences were right, all of N would be with a probability of 0.95^N."""
+    right = bootstrap_sample([[np.ones((sentences, 2))]] * 3, success_rate, "toy")
+    found = contrast("toy", [(1, right)], -95)
+    assert (found.p_value <= 0.025) == (0.95**sentences <= 0.025)
+
+
+def test_one_sentence_distinguishes_no_systems():
+    """Ten errors more in a hundred words, by seeds that are one error apart, may be of this sentence alone."""
+    fewer, more = (
+        bootstrap_sample([[np.array([[errors + seed, 100]])] for seed in range(3)], WER.total, "toy", str(errors))
+        for errors in (20, 30)
+    )
+    assert difference(more, fewer).p_value > 0.4
 
 
 @pytest.mark.parametrize("seeds", [3, 6])
