@@ -63,19 +63,22 @@ class TrainedPair(Claim):
         ]
         return found, "s of CPU time per thread" if counted else "s"
 
-    def dev_losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
-        """Return dev losses, the final ones unless others are given, with the noise of final ones.
+    def dev_losses(self, measured: Measurements, system: str, steps: float = np.inf) -> Sample:
+        """Return the lowest dev losses up to a step, with their own noise: it falls as trainings come to an end.
 
         Args:
             measured: Measurements of the paper's runs.
             system: The system or the baseline.
-            own: Dev losses in nats per symbol, one per training; empty = the final ones.
+            steps: The step; by default the last one.
         """
 
-        def final(runs: list[RunId]) -> Values:
-            return [float(measured.folders.loss_curve(run).dev[-1]) for run in runs]
+        def lowest(runs: list[RunId]) -> Values:
+            curves = [measured.folders.loss_curve(run) for run in runs]
+            if any(curve.steps[0] > steps for curve in curves):
+                raise NotRun(f"{system} was not validated in the first {steps:.0f} steps")
+            return [curve.best_dev_within(steps) for curve in curves]
 
-        return measured.training_sample(system, self.dataset, DEV_LOSS, final, own)
+        return measured.training_sample(system, self.dataset, DEV_LOSS, lowest, detail=f"{steps:g} steps")
 
     def lower(self, name: str, ours: Sample, theirs: Sample) -> Evidence:
         """Test how far the system's quantity `name` is below the baseline's.
@@ -144,9 +147,9 @@ class EqualTimeClaim(TrainedPair):
         if len(hardware) > 1:
             raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
         seconds, unit = self.seconds(measured)
-        losses = [best_at(min(seconds), own, several) for own, several in zip(seconds, curves, strict=True)]
-        pairs = zip((self.system, self.baseline), losses, strict=True)
-        samples = [self.dev_losses(measured, system, own) for system, own in pairs]
+        steps = [steps_at(min(seconds), own, several) for own, several in zip(seconds, curves, strict=True)]
+        pairs = zip((self.system, self.baseline), steps, strict=True)
+        samples = [self.dev_losses(measured, system, reached) for system, reached in pairs]
         ours = (
             f"{self.system} and {self.baseline}: {samples[0].mean:.3f} and {samples[1].mean:.3f} nats after "
             f"{min(seconds):.0f} {unit} (trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
@@ -159,16 +162,13 @@ def mean_steps(curves: Sequence[LossCurve]) -> float:
     return fmean(float(curve.steps[-1]) for curve in curves)
 
 
-def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[float]:
-    """Return each training's lowest dev loss after some time.
+def steps_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> float:
+    """Return the number of steps of some trainings after some time.
 
     Args:
         seconds: The time.
         whole: Seconds that the trainings took on average.
         curves: Their loss curves.
-
-    Returns:
-        The lowest dev loss of each training, in nats per symbol.
 
     Raises:
         NotRun: The first training was not validated by then.
@@ -176,7 +176,7 @@ def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[f
     reached = seconds / whole * mean_steps(curves)
     if reached < curves[0].steps[0]:
         raise NotRun(f"one of the two was not validated in the first {seconds:.0f} s of training")
-    return [curve.best_dev_within(reached) for curve in curves]
+    return reached
 
 
 class StepsClaim(TrainedPair):
@@ -204,11 +204,9 @@ class StepsClaim(TrainedPair):
         total = mean_steps(theirs)
         if self.share * total < ours[0].steps[0]:
             raise NotRun(f"{self.system} was not validated in the first {self.share:.0%} of the baseline's steps")
-        reached = [curve.best_dev_within(self.share * total) for curve in ours]
         name = f"lowest dev loss − that in {self.share:.0%} of its steps (nats)"
-        lowest = [float(curve.dev.min()) for curve in theirs]
-        samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline, lowest)
-        target = fmean(lowest)
+        samples = self.dev_losses(measured, self.system, self.share * total), self.dev_losses(measured, self.baseline)
+        target = samples[1].mean
         shares = [curve.steps_to(target) / total for curve in ours]
         seconds, _ = self.seconds(measured)
         time = total / mean_steps(ours) * seconds[0] / seconds[1]

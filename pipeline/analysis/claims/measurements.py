@@ -145,7 +145,6 @@ class Measurements:
         dataset: str,
         quantity: str,
         of_each: Callable[[list[RunId]], Values],
-        own: Values = (),
         detail: str = "",
     ) -> Sample:
         """Return a number of each training of a system, with the noise of its family.
@@ -155,7 +154,6 @@ class Measurements:
             dataset: Dataset that it is trained on.
             quantity: Name of the quantity in the measured noise.
             of_each: Returns the quantity of each of some trainings.
-            own: Numbers of this system's trainings, if they are not the quantity itself.
             detail: Distinguishes quantities of one name.
         """
 
@@ -163,7 +161,7 @@ class Measurements:
             return of_each(self.view.runs(name, dataset))
 
         pool, noise = self.pools.pool(system, dataset, quantity, values, detail)
-        return training_sample(own or values(system), self.pools.training(system, dataset), pool, noise)
+        return training_sample(values(system), self.pools.training(system, dataset), pool, noise)
 
     def statistics(self, system: str, score: NamedScore) -> list[list[np.ndarray]]:
         """Return the statistics of each seed, split by split, under the score's own decoding.
