@@ -121,8 +121,8 @@ class Measurements:
             term.system,
             score.dataset,
             score.metric,
-            lambda system: seed_scores(self.statistics(system, score), total),
-            f"{score.splits} of {score.scored_on}, {score.decoding}",
+            lambda system: seed_scores(self.statistics(system, score, decodings), total),
+            f"{score.splits} of {score.scored_on}, {' '.join(decodings)}",
         )
         training = self.pools.training(term.system, score.dataset)
         return replace(found, system=training, pool=pool, noise=noise or found.noise)
@@ -163,13 +163,13 @@ class Measurements:
         pool, noise = self.pools.pool(system, dataset, quantity, values, detail)
         return training_sample(values(system), self.pools.training(system, dataset), pool, noise)
 
-    def statistics(self, system: str, score: NamedScore) -> list[list[np.ndarray]]:
-        """Return the statistics of each seed, split by split, under the score's own decoding.
+    def statistics(self, system: str, score: NamedScore, decodings: Sequence[str] = ()) -> list[list[np.ndarray]]:
+        """Return the statistics of each seed, split by split, under some decodings or else the score's own.
 
         Returns:
-            For each seed, the statistics of each split, shape (N, F).
+            For each seed and decoding, the statistics of each split, shape (N, F).
         """
-        return self.folders.statistics(self.view.runs(system, score.dataset), score, [score.decoding])
+        return self.folders.statistics(self.view.runs(system, score.dataset), score, decodings or [score.decoding])
 
     def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
         """Return the statistics of each seed by the name of the split."""

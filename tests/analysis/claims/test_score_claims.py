@@ -143,7 +143,19 @@ def test_own_seeds_take_precedence_over_measured_noise(project_with, monkeypatch
         write_score(project, run, "bleu_paper", "uniform", "dev", bleu_statistics(precision, 1))
     row = row_of(project)
     assert row["verdict"] == verdict
-    assert row["test"].endswith("over its own seeds" if seeds > 1 else "trainings of toy/system at scale demo")
+    noise = "pooled over 1 system (transformer, 2 degrees of freedom)"
+    assert row["test"].endswith(noise if seeds > 1 else "trainings of toy/system at scale demo")
+
+
+def test_term_is_judged_by_the_noise_of_its_own_decoding(project_with):
+    """Its seeds have 45 to 65 BLEU, which are no 50. By the decoding of the score they are 0.2 apart."""
+    term = {"system": "C", "decodings": ["uniform"]}
+    project = project_with(claims_of(kind="level", score="bleu", term=term, at_least=50.0), seeds=3)
+    for run, shift in zip(runs(project, "C"), (-1, 0, 1), strict=True):
+        for decoding, spread in (("final", 0.001), ("uniform", 0.1)):
+            rows = bleu_statistics(0.55 + spread * shift, 1)
+            write_score(project, run, "bleu_paper", decoding, "dev", rows)
+    assert row_of(project)["verdict"] == UNCLEAR
 
 
 @pytest.mark.parametrize(("values", "expected"), [((0.6, 0.5), UPHELD), ((0.5, 0.6), CONTRADICTED)])
