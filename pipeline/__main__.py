@@ -87,8 +87,7 @@ def status_of(work: Callable[[], None]) -> int:
         forget_output()
         if error.errno is None:
             raise
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        place = error.filename2 or error.filename or f"what {at.filename}, line {at.lineno}, reads or writes"
+        place = error.filename2 or error.filename or place_of(traceback.extract_tb(error.__traceback__)[-1])
         print(f"error: {one_line(str(place))}: {error.strerror}", file=sys.stderr)
         return 1
     except UnicodeEncodeError as error:
@@ -99,6 +98,13 @@ def status_of(work: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def place_of(failed: traceback.FrameSummary) -> str:
+    """Name what a line of code read or wrote when it failed, by that line: an error of writing names no file."""
+    if re.match(r"print\(|sys\.stdout\.", failed.line or ""):
+        return "standard output"
+    return f"what {failed.filename}, line {failed.lineno}, reads or writes"
 
 
 def prepare() -> None:
