@@ -57,7 +57,7 @@ def four_seeds_in_one_job_count_once(bench: Bench) -> None:
     listed = subprocess.run(["squeue", "--me", "--noheader", "--format=%A %Z"], capture_output=True, text=True).stdout
     assert [line.split()[0] for line in listed.splitlines() if str(bench.folder) in line] == [driver.stdout.strip()]
     assert not any((run / "slurm").exists() for run in runs)
-    until(lambda: all((run / "done.json").exists() for run in runs), "the end of all trainings")
+    until(lambda: all(map(outcomes, runs)), "the end of all trainings")
     assert [outcomes(run) for run in runs] == [["done"]] * 4
     assert (bench.folder / "arguments").read_text().split() == ["--configfile=slurm/settings.yaml", *options[1:]]
 
