@@ -264,7 +264,8 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     outputs: list[list[int]] = [[]] * total
     finished, started, reported = 0, time.perf_counter(), time.perf_counter()
     for indices, batch in batches:
-        with out_of_memory_explained(out_of_memory_in_search, trained, batches, batch), trained.autocast():
+        explained = out_of_memory_explained(out_of_memory_in_search, trained, batch, batches.batch_positions)
+        with explained, trained.autocast():
             hypotheses = decoder(batch.to(trained.device))
         for sentence, best in zip(indices.tolist(), hypotheses, strict=True):
             outputs[sentence] = best.tokens
@@ -278,11 +279,9 @@ def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], decoder:
     return DecodedSplit(outputs, time.perf_counter() - started, cut)
 
 
-def out_of_memory_in_search(
-    trained: TrainedModel, batches: EvalBatches[Any, Any], batch: TextBatch | SpeechBatch
-) -> UserError:
-    """Return the error that a search of a `batch`, one of `batches`, does not fit into memory."""
-    (rows, length), positions = batch.src_shape, batches.batch_positions
+def out_of_memory_in_search(trained: TrainedModel, batch: TextBatch | SpeechBatch, positions: int) -> UserError:
+    """Return the error that a search of a `batch` of at most `positions` source positions does not fit into memory."""
+    rows, length = batch.src_shape
     remedy = f"set decoding.batch_tokens to {positions // 2} (now {positions})"
     if rows == 1:
         remedy = "lower decoding.beam_size, or decode on a device with more memory"

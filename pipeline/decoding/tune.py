@@ -15,8 +15,10 @@ from pipeline.data.batches.corpus_batches import source_split
 from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
+from pipeline.decoding.decode_split import out_of_memory_in_search
 from pipeline.decoding.trained_model import TrainedModel, build_decoder, prepare_language_model
 from pipeline.metrics.error_rates import CER, WER, Transcripts
+from pipeline.training.guards import out_of_memory_explained
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ def choose_weights(
         others: Files that this function wrote for other runs, with the same weights to try.
 
     Raises:
-        UserError: A file of another run has other weights.
+        UserError: A file of another run has other weights, or memory ran out.
     """
     batches, references = sample(trained, config)
     own = scored_grid(trained, config, language_model, batches, references)
@@ -93,6 +95,9 @@ def scored_grid(
 
     Returns:
         One point for each pair, WER and CER in percent.
+
+    Raises:
+        UserError: Memory ran out.
     """
     language_model = prepare_language_model(trained, config, run_folder)
     symbols, points = vocabularies(Path(trained.spec.corpus))[1], []
@@ -101,7 +106,8 @@ def scored_grid(
         search = build_decoder(trained.model, config.model_copy(update=weights), language_model)
         outputs = []
         for batch in batches:
-            with trained.autocast():
+            explained = out_of_memory_explained(out_of_memory_in_search, trained, batch, config.batch_tokens)
+            with explained, trained.autocast():
                 outputs += [best.tokens for best in search(batch)]
         transcripts = Transcripts(references, symbols.decode(outputs))
         rates = {metric.name: float(metric.total(metric.statistics(transcripts).sum(axis=0))) for metric in (CER, WER)}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from made_records import prepared_speech, speech_corpus
 from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
 
@@ -170,6 +171,19 @@ def test_weights_are_chosen_by_the_mean_error_of_several_runs(tmp_path, corpus, 
     tune(runs[1], TUNING | {"lm_weights": [0.0, 0.5]}, lm, files[1])
     with pytest.raises(UserError, match="other weights were tried"):
         tune(runs[0], TUNING, lm, tmp_path / "unlike.json", files[1:])
+
+
+def test_lack_of_memory_in_tuning_names_the_setting(tmp_path, corpus, lm, monkeypatch):
+    def search(batch):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr("pipeline.decoding.tune.build_decoder", lambda *_: search)
+    run, message = (
+        write_run(tmp_path / "run", corpus, CTC),
+        r"out of memory .*set decoding.batch_tokens to 100 \(now 200\)",
+    )
+    with pytest.raises(UserError, match=message):
+        tune(run, TUNING, lm, tmp_path / "tuned.json")
 
 
 @pytest.mark.parametrize("sentences", [4, 500])
