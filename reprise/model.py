@@ -1,7 +1,7 @@
 """A trained model for text or sound as users have it; its outputs equal those of the workflow."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -116,47 +116,47 @@ class Model:
             )
             raise UserError(f"{self.name} does not {verb}; {what}")
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(self, lines: Sequence[str], place: Callable[[int], str] = "line {}".format) -> list[str]:
         """Return one detokenised translation per line; empty for a line without words.
 
         Args:
             lines: Sentences as plain text, not tokenised.
+            place: Names a line in messages, by its number from 1.
 
         Raises:
             UserError: The model does not translate, or a line has too many subwords.
         """
         self.require("sentences", "translate")
-        return self.map_lines(lines, lambda tokens: self.preparation.text(self.decode_tokens(tokens)))
+        return self.map_lines(lines, place, lambda output, _: self.preparation.text(output))
 
-    def parse(self, lines: Sequence[str]) -> list[str]:
+    def parse(self, lines: Sequence[str], place: Callable[[int], str] = "line {}".format) -> list[str]:
         """Return one bracketed tree per line of words that are separated by spaces; empty for a line without words.
 
         Args:
             lines: Sentences tokenised as in the treebank.
+            place: Names a line in messages, by its number from 1.
 
         Raises:
             UserError: The model does not parse, or a line has too many subwords.
         """
         self.require("trees", "parse")
+        return self.map_lines(lines, place, lambda output, line: str(rebuild(output.split(), line.split(" "))[0]))
 
-        def trees(tokens: list[str]) -> list[str]:
-            found = zip(self.decode_tokens(tokens), tokens, strict=True)
-            return [str(rebuild(symbols.split(), line.split(" "))[0]) for symbols, line in found]
-
-        return self.map_lines(lines, trees)
-
-    def map_lines(self, lines: Sequence[str], work: Callable[[list[str]], list[str]]) -> list[str]:
-        """Apply a function to the tokenised lines that have words; the others stay empty.
+    def map_lines(
+        self, lines: Sequence[str], place: Callable[[int], str], finish: Callable[[str, str], str]
+    ) -> list[str]:
+        """Decode the lines that have words; the others stay empty.
 
         Args:
             lines: Lines of text.
-            work: Maps tokenised lines to as many outputs.
+            place: Names a line in messages, by its number from 1.
+            finish: Maps the output for a line and its tokens to the result.
 
         Returns:
             One output per line.
 
         Raises:
-            UserError: `lines` is one string, or one of them is no text.
+            UserError: `lines` is one string, or one of them is no text or has too many subwords.
         """
         if isinstance(lines, str):
             raise UserError("expected a list of lines, got one string: write [text]")
@@ -164,22 +164,26 @@ class Model:
         if others := [line for line in texts if not isinstance(line, str)]:
             raise UserError(f"expected lines of text, got {shown(others[0])}; fill empty cells with ''")
         tokens = [self.preparation.tokens(line) for line in texts]
-        found = iter(work([line for line in tokens if line]) if any(tokens) else [])
+        words = {place(number): line for number, line in enumerate(tokens, start=1) if line}
+        found = map(finish, self.decode_tokens(words), words.values())
         return [next(found) if line else "" for line in tokens]
 
-    def decode_tokens(self, tokens: list[str]) -> list[str]:
+    def decode_tokens(self, tokens: Mapping[str, str]) -> list[str]:
         """Return the tokenised outputs of tokenised lines; empty for one without symbols, as of a zero-width space.
+
+        Args:
+            tokens: Tokens of each line, by its place, for messages.
 
         Raises:
             UserError: A line has more than `LONGEST_SOURCE` subwords, or more than the model has positions for.
         """
         assert self.symbols[0] is not None, "only speech has no source symbols, and `require` refused it"
-        sentences = self.symbols[0].encode(tokens)
+        sentences = self.symbols[0].encode([*tokens.values()])
         positions = self.trained.model.max_positions
         longest = LONGEST_SOURCE if positions is None else min(LONGEST_SOURCE, positions - 1)  # EOS needs one, too
-        if long := [line for line, found in zip(tokens, sentences, strict=True) if len(found) > longest]:
+        if long := [where for where, found in zip(tokens, sentences, strict=True) if len(found) > longest]:
             fault = f"{count_of(len(long), 'line has', 'lines have')} more than {longest:,} subwords"
-            raise UserError(f"{fault}; write a sentence per line, unlike {shown(long[0])}")
+            raise UserError(f"{fault}; write a sentence per line, unlike {long[0]}")
         read = [sentence for sentence in sentences if sentence]
         found = iter(self.decode(GivenText("the text", read)) if read else [])
         return [next(found) if sentence else "" for sentence in sentences]

@@ -232,9 +232,9 @@ class Preparation(Closed):
         except BadPairError:
             return ""
 
-    def text(self, tokens: Sequence[str]) -> list[str]:
-        """Detokenise lines of the target side."""
-        return [self.tokenisation.text(line, self.tgt) for line in tokens]
+    def text(self, tokens: str) -> str:
+        """Detokenise a line of the target side."""
+        return self.tokenisation.text(tokens, self.tgt)
 
 
 class GivenTokens(TokenStore):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
@@ -27,6 +27,18 @@ TextFiles = Annotated[tuple[Path, ...], Argument(metavar="FILE")]
 ComputeType = Literal["float32", "int8", "int16", "bfloat16", "float16"]
 
 
+class Chunk(NamedTuple):
+    """Lines that are decoded together, and the input that they come from, of which `before` came before them."""
+
+    lines: list[str]
+    source: str
+    before: int
+
+    def place(self, number: int) -> str:
+        """Return the place in the input of line `number` of the chunk, from 1."""
+        return f"{self.source}, line {self.before + number}"
+
+
 def translate(
     model: Run, files: TextFiles = (), *, ctranslate2: ComputeType | None = None, options: ModelOptions
 ) -> None:
@@ -41,12 +53,12 @@ def translate(
 
     Args:
         model: paper/system/dataset/seed, a run's folder, or a packed model's.
-        files: Text in UTF-8; by default, or if it is `-`, standard input.
+        files: Text in UTF-8; `-`, the default, is standard input.
         ctranslate2: Search with CTranslate2, in numbers of this type; plain Transformers only.
         options: How to decode, and the settings of the project.
     """
-    for lines, opened in inputs(model, files, ctranslate2, options):
-        write_lines(opened.translate(lines))
+    for chunk, opened in inputs(model, files, ctranslate2, options):
+        write_lines(opened.translate(chunk.lines, chunk.place))
 
 
 def parse(model: Run, files: TextFiles = (), *, ctranslate2: ComputeType | None = None, options: ModelOptions) -> None:
@@ -58,12 +70,12 @@ def parse(model: Run, files: TextFiles = (), *, ctranslate2: ComputeType | None 
 
     Args:
         model: paper/system/dataset/seed, a run's folder, or a packed model's.
-        files: Text in UTF-8; by default, or if it is `-`, standard input.
+        files: Text in UTF-8; `-`, the default, is standard input.
         ctranslate2: Search with CTranslate2, in numbers of this type; plain Transformers only.
         options: How to decode, and the settings of the project.
     """
-    for lines, opened in inputs(model, files, ctranslate2, options):
-        write_lines(opened.parse(lines))
+    for chunk, opened in inputs(model, files, ctranslate2, options):
+        write_lines(opened.parse(chunk.lines, chunk.place))
 
 
 def transcribe(
@@ -97,12 +109,12 @@ def transcribe(
 
 def inputs(
     model: str, files: tuple[Path, ...], compute_type: ComputeType | None, options: ModelOptions
-) -> Iterator[tuple[list[str], "Model"]]:
+) -> Iterator[tuple[Chunk, "Model"]]:
     """Open a model, and read chunks of lines for it.
 
     Args:
         model: `paper/system/dataset/seed`, a run's folder, or a packed model's.
-        files: Text files; none, or only `-`, means standard input.
+        files: Text files; `-` means standard input, and so do none.
         compute_type: Type of CTranslate2's numbers; None means our own search.
         options: How to decode, and the settings of the project.
 
@@ -112,16 +124,16 @@ def inputs(
     Raises:
         UserError: A file or the model can't be read.
     """
-    if files == (STANDARD_INPUT,):
-        files = ()
-    require_files(files)
+    files = files or (STANDARD_INPUT,)
+    require_files(tuple(path for path in files if path != STANDARD_INPUT))
     opened = options.open(model)
     if compute_type:
         from reprise.ctranslate2 import ctranslate2_search  # an extra
 
         opened = replace(opened, search=ctranslate2_search(opened, compute_type))
-    for lines in chunks_of_files([*files]) if files else chunks_of_input():
-        yield lines, opened
+    for path in files:
+        for chunk in chunks_of_input() if path == STANDARD_INPUT else chunks_of_file(path):
+            yield chunk, opened
 
 
 def require_files(paths: tuple[Path, ...]) -> None:
@@ -141,14 +153,14 @@ def write_lines(lines: list[str]) -> None:
     sys.stdout.flush()
 
 
-def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
-    """Yield the lines of files in large chunks, so that lines of similar length are decoded together."""
-    for path in paths:
-        numbered = enumerate(lines_of(path), start=1)
-        yield from chunks(checked(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
+def chunks_of_file(path: Path) -> Iterator[Chunk]:
+    """Yield the lines of a file in large chunks, so that lines of similar length are decoded together."""
+    numbered = enumerate(lines_of(path), start=1)
+    lines = (checked(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
+    yield from chunks(lines, str(path))
 
 
-def chunks_of_input() -> Iterator[list[str]]:
+def chunks_of_input() -> Iterator[Chunk]:
     """Yield the whole lines that standard input has ready: one from a keyboard, many from a pipe.
 
     Raises:
@@ -164,17 +176,20 @@ def chunks_of_input() -> Iterator[list[str]]:
     yield from decode_lines([rest] if rest else [], read)
 
 
-def decode_lines(lines: list[bytes], read: int) -> Iterator[list[str]]:
+def decode_lines(lines: list[bytes], read: int) -> Iterator[Chunk]:
     """Yield the lines of standard input, of which `read` came before these `lines`, as UTF-8 in chunks."""
     numbered = enumerate(lines, start=read + 1)
-    yield from chunks(text_of(line, f"standard input, line {number}") for number, line in numbered)
+    source = "standard input"
+    yield from chunks((text_of(line, f"{source}, line {number}") for number, line in numbered), source, read)
 
 
-def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+def chunks(lines: Iterator[str], source: str, before: int = 0) -> Iterator[Chunk]:
     """Group lines into chunks of up to `LINES_AT_ONCE`.
 
     Args:
         lines: Lines; reading one may raise UserError.
+        source: Name of the input, for messages.
+        before: Number of its lines that came before these.
 
     Yields:
         The chunks. Lines before a faulty one are yielded before its error is raised.
@@ -187,14 +202,15 @@ def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
         for line in lines:
             good.append(line)
             if len(good) == LINES_AT_ONCE:
-                yield good
+                yield Chunk(good, source, before)
+                before += len(good)
                 good = []
     except UserError:
         if good:
-            yield good
+            yield Chunk(good, source, before)
         raise
     if good:
-        yield good
+        yield Chunk(good, source, before)
 
 
 def text_of(line: bytes, where: str) -> str:

@@ -41,7 +41,7 @@ def score_of_perfect(name: str, folder: Path) -> dict:
     """Score the reference as a translation, after tokenising and detokenising it."""
     dataset = load_dataset(Path(f"workflow/datasets/{name}.yaml"))
     tokens = (folder / f"test.tok.{dataset.tgt}").read_text(encoding="utf-8").split("\n")[:-1]
-    text = Preparation.of(dataset).text(tokens)
+    text = [*map(Preparation.of(dataset).text, tokens)]
     assert text == (folder / f"test.{dataset.tgt}").read_text(encoding="utf-8").split("\n")[:-1]
     outputs = ["--tokenised", write(folder / "o.tok", tokens), "--text", write(folder / "o.txt", text)]
     words = ["--dataset", f"workflow/datasets/{name}.yaml", "--prepared", str(folder), "--out", "score.json"]

@@ -22,7 +22,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.batches.corpus_batches import EvalBatches
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
-from reprise.cli.decode import decode_lines
+from reprise.cli.decode import chunks_of_file, decode_lines
 from reprise.ctranslate2 import ctranslate2_search
 from reprise.model_input import GivenText
 from reprise.opening import open_model
@@ -162,7 +162,7 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     translator = ctranslate2.Translator(str(tmp_path / "ct2"), compute_type="float32")
     pieces = [subwords.encode(line, out_type=str) for line in tokens]
     theirs = translator.translate_batch(pieces, beam_size=8, length_penalty=0, return_scores=True)
-    ours = model.decode_tokens(tokens)
+    ours = model.decode_tokens(dict(enumerate(tokens)))
     assert [subwords.decode(result.hypotheses[0]) for result in theirs] == ours
     assert len(set(ours)) >= 0.99 * len(tokens)
     ((order, batch),) = EvalBatches(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
@@ -201,7 +201,17 @@ def test_line_of_too_many_subwords_is_refused_by_either_search(refused):
     search = ["--decoding", "length_normalisation=length,alpha=1", "--ctranslate2", "float32"]
     for more in (search, []):
         said = refused("translate", RUN, "long.en", *more, *SMOKE)
-        assert "1 line has more than 2,047 subwords; write a sentence per line, unlike 'a a a a" in said
+        assert "1 line has more than 2,047 subwords; write a sentence per line, unlike long.en, line 2" in said
+
+
+def test_lines_of_later_chunks_are_numbered_on(monkeypatch):
+    monkeypatch.setattr("reprise.cli.decode.LINES_AT_ONCE", 2)
+    Path("five.en").write_text("a\nb\nc\nd\ne\n")
+    chunks = [*chunks_of_file(Path("five.en"))]
+    assert [chunk.lines for chunk in chunks] == [["a", "b"], ["c", "d"], ["e"]]
+    assert [chunk.place(1) for chunk in chunks] == ["five.en, line 1", "five.en, line 3", "five.en, line 5"]
+    places = [chunk.place(len(chunk.lines)) for chunk in decode_lines([b"a", b"b", b"c"], read=5)]
+    assert places == ["standard input, line 7", "standard input, line 8"]
 
 
 def test_a_pipe_is_read_as_a_file_is(capsys):
@@ -217,11 +227,14 @@ def test_a_dash_names_standard_input(capsys, monkeypatch):
     with open("in.en") as read:
         monkeypatch.setattr(sys, "stdin", read)
         assert said(capsys, "translate", RUN, "-", *SMOKE) == f"{cipher(SENTENCE)}\n"
+    with open("in.en") as read:
+        monkeypatch.setattr(sys, "stdin", read)
+        assert said(capsys, "translate", RUN, "in.en", "-", *SMOKE) == f"{cipher(SENTENCE)}\n" * 2
 
 
 def test_standard_input_that_is_not_utf8_is_refused():
     found = decode_lines([b"a dog .", b"caf\xe9"], read=5)
-    assert next(found) == ["a dog ."], "what came before is translated"
+    assert next(found).lines == ["a dog ."], "what came before is translated"
     with pytest.raises(UserError, match=r"standard input, line 7: not UTF-8 \(.* at byte 3\); convert it first"):
         next(found)
 
@@ -233,7 +246,7 @@ def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
     assert "error: book.en, line 2: 180,000 characters; the limit is 10,000" in said.err
     assert said.out.count("\n") == 1  # of the line before
     found = decode_lines([b"a dog .", b"a" * 10_000, b"a" * 10_001], read=5)
-    assert next(found) == ["a dog .", "a" * 10_000]
+    assert next(found).lines == ["a dog .", "a" * 10_000]
     with pytest.raises(UserError, match="standard input, line 8: 10,001 characters"):
         next(found)
 
