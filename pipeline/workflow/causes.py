@@ -94,7 +94,7 @@ class Causes:
             entry = self.entries_of(path).get(path_in_run(artifact))
             if entry and entry.error:
                 log = logs_of(self.layout, artifact)[0]
-                return Failed(log.stem, self.layout.run(artifact.run), entry.error, log, is_bug=False)
+                return Failed(log.stem, self.layout.run(artifact.run), entry.error, log, bug_in="")
         logs = logs_of(self.layout, artifact)
         folder = self.layout.run(artifact.run) if isinstance(artifact, RunArtifact) else self.layout.scale_folder
         return next((failure for failure in self.failed_in(folder) if failure.log in logs), None)

@@ -5,6 +5,7 @@ A log is overwritten when its stage is retried.
 
 import contextlib
 import logging
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from pipeline.core.layout import Layout
 
 MAKE_LOG, TRAIN_LOG = "logs/make.log", "logs/train.log"
 TAIL_BYTES = 1 << 16
+OWN_CODE = re.compile(r'^ +File "(?!.*/lib/python)(?:.*/)?((?:pipeline|reprise)/.*)", line (\d+)', re.MULTILINE)
+"""Lines of a traceback about this project; packages lie in `lib/python3.*`, perhaps inside the project's folder."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,14 @@ class Failed:
         stage: Name of its log, such as `train` or `decode-final`.
         folder: The run or corpus that it belongs to.
         cause: The error message.
-        is_bug: Whether the error is a fault of this program.
+        bug_in: Place in the code if the error is a fault of this program or of an own architecture; else empty.
     """
 
     stage: str
     folder: Path
     cause: str
     log: Path
-    is_bug: bool
+    bug_in: str
 
 
 def failures(folder: Path) -> Iterator[Failed]:
@@ -52,21 +55,27 @@ def failures(folder: Path) -> Iterator[Failed]:
 def failure_of(folder: Path, log: Path) -> Failed | None:
     """Return the failure of the stage with this `log` in the `folder` of a run or corpus; None without one."""
     note = read_failure(folder) if log == folder / TRAIN_LOG else None
-    cause, is_bug = (note.error, note.traceback is not None) if note else logged_error(log)
-    return Failed(log.stem, folder, cause, log, is_bug) if cause else None
+    cause, bug_in = (note.error, note.traceback and failed_code(note.traceback)) if note else logged_error(log)
+    return Failed(log.stem, folder, cause, log, bug_in or "") if cause else None
 
 
-def logged_error(log: Path) -> tuple[str, bool]:
-    """Return the error in a log, and whether it is an unexpected exception; empty if the stage did not fail."""
+def logged_error(log: Path) -> tuple[str, str]:
+    """Return the error in a log, and the code that raised an unexpected one; empty if the stage did not fail."""
     try:
         lines = tail(log, TAIL_BYTES).decode(errors="replace").splitlines()
     except FileNotFoundError:
-        return "", False
+        return "", ""
     if errors := [line for line in lines if line.startswith("error: ")]:
-        return errors[-1].removeprefix("error: "), False
+        return errors[-1].removeprefix("error: "), ""
     if any(line.startswith("Traceback (most recent call last)") for line in lines):
-        return next(line for line in reversed(lines) if line.strip()), True
-    return "", False
+        return next(line for line in reversed(lines) if line.strip()), failed_code("\n".join(lines))
+    return "", ""
+
+
+def failed_code(traceback: str) -> str:
+    """Return the innermost file and line of this project in a text with a `traceback`, else `the program`."""
+    found = OWN_CODE.findall(traceback)
+    return "{}, line {}".format(*found[-1]) if found else "the program"
 
 
 def was_taken_over(run: Path, since: float) -> bool:

@@ -151,8 +151,8 @@ def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
 
 def remedy_of(failed: Failed) -> str:
     """Return what to do about a failure."""
-    if failed.is_bug:
-        return f"a bug in the program; please report it with {failed.log}"
+    if failed.bug_in:
+        return f"a bug in {failed.bug_in}; if that code is not yours, please report it with {failed.log}"
     return f"fix it, then run the same command; see {failed.log}"
 
 

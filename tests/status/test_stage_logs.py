@@ -78,7 +78,7 @@ def failed(log, message=ENDED, event="job_error"):
 def test_stage_that_ended_silently_gets_the_message_of_slurm(tmp_path):
     log = tmp_path / "logs/encode.log"
     ExecutorErrorHandler().emit(failed(log))
-    assert logged_error(log) == ("SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'.", False)
+    assert logged_error(log) == ("SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'.", "")
 
 
 def test_error_of_the_stage_is_kept_unless_it_is_from_an_old_try(tmp_path):
@@ -87,7 +87,7 @@ def test_error_of_the_stage_is_kept_unless_it_is_from_an_old_try(tmp_path):
     words = ExecutorErrorHandler()
     words.since -= 60
     words.emit(failed(log))
-    assert logged_error(log) == ("its own reason", False)
+    assert logged_error(log) == ("its own reason", "")
     os.utime(log, (1e9, 1e9))
     words.emit(failed(log))
     assert "OUT_OF_MEMORY" in logged_error(log)[0]

@@ -239,14 +239,19 @@ def test_a_run_says_what_it_is_waiting_for(project, runs):
     assert states(project)[runs[0]].why == f"needs the corpus {runs[0].dataset}"
 
 
+CODE = {"pipeline/__main__": 9, "pipeline/models/mine/model": 12, ".venv/lib/python3.12/site-packages/pipeline/nn": 3}
+
+
 def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, capsys):
     log = folder_of(project, runs[0]) / "logs/decode-final.log"
     touch(log, "12:00:00 begins\nerror: x.tok: no space left on the disk; free some\n")
     corpus = project.layout.corpus(runs[0].dataset) / "logs/subwords.log"
-    touch(corpus, "Traceback (most recent call last):\n  File x\nKeyError: 'toy'\n")
+    places = [f'File "/home/me/reprise/{path}.py", line {number}, in step' for path, number in CODE.items()]
+    touch(corpus, "\n  ".join(["Traceback (most recent call last):", *places]) + "\nKeyError: 'toy'\n")
     said = screen(project, capsys)
     assert "failed decode-final in" in said and "x.tok: no space left on the disk; free some" in said
-    assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a bug in the program" in said
+    assert "failed subwords in" in said and "KeyError: 'toy'" in said
+    assert "a bug in pipeline/models/mine/model.py, line 12; if that code is not yours," in " ".join(said.split())
     for name in ("make.log", "make-2.log"):
         touch(project.layout.scale_folder / "logs" / name, "error: x.tok: what `reprise make` said of it, too\n")
     for path in (log, corpus):
