@@ -7,7 +7,7 @@ import csv
 import logging
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from math import isfinite
 from pathlib import Path
 from statistics import fmean, stdev
@@ -36,7 +36,7 @@ from reprise.find_runs import find_run
 from reprise.user_files import filling
 
 log = logging.getLogger(__name__)
-USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
+USUAL = ("bleu_paper", "sacrebleu", "f1", "f1_aligned", "wer", "cer", "perplexity")
 """Metrics of a table by default."""
 MEASURES = ("scores", "perplexities", "phenomena")
 
@@ -215,9 +215,10 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
         require_one_decoding(seeds, name, score)
         fewer = f", {len(files)} of {len(seeds)} seeds" if len(files) < len(seeds) else ""
         row[f"{metric} {score.partition('/')[2]}"] = format_scores([file.metrics[metric] for file in files]) + fewer
-    hours = [record.cost.device_hours for record in seeds if record.cost]
+    hours = sum(record.cost.device_hours for record in seeds if record.cost)
     commits = joined(record.trained.provenance.get("commit", "") for record in seeds)
-    return row | {"hours": f"{sum(hours):.4g}" if hours else "", "commit": commits}
+    digits = ".4g" if hours < 9999.5 else ".0f"  # `.4g` would write 1e+04
+    return row | {"hours": f"{hours:{digits}}" if hours else "", "commit": commits}
 
 
 def require_one_decoding(seeds: list[RunRecord], name: str, score: str) -> None:
@@ -279,11 +280,22 @@ def shown_metrics(table: Path, records: Iterable[RunRecord]) -> list[str]:
     if table.exists():
         with open(table, encoding="utf-8", newline="") as lines:
             header = next(csv.reader(lines), [])
-    shown = [name.partition(" ")[0] for name in header if "/" in name]
+    shown = metrics_of(header)
     found = [{metric for score in record.scores.values() for metric in score.metrics} for record in records]
     there = [metric for metric in shown if any(metric in metrics for metrics in found)]
     further = [metric for metrics in found if not metrics & set(there) for metric in USUAL if metric in metrics]
     return list(dict.fromkeys([*there, *further]))
+
+
+def metrics_of(columns: Iterable[str]) -> list[str]:
+    """Return the metrics of a table with these columns."""
+    return [name.partition(" ")[0] for name in columns if "/" in name]
+
+
+def describe_signatures(records: list[RunRecord], metrics: Container[str]) -> list[str]:
+    """Describe how each of `metrics` was computed, one line each."""
+    found = (score.metrics.items() for record in records for score in record.scores.values())
+    return sorted({f"{name}: `{value.signature}`" for scores in found for name, value in scores if name in metrics})
 
 
 def describe_test_sets(records: list[RunRecord]) -> list[str]:
@@ -336,8 +348,9 @@ def record(
             log.info("%s", recorded.store(into))
     records = read_records(into)
     rows = table_rows(records, [*metric] or shown_metrics(into / "table.csv", records))
-    tested = "\n".join(f"- {test_set}" for test_set in describe_test_sets(records))
+    facts = [*describe_signatures(records, metrics_of(rows[0])), *describe_test_sets(records)]
+    listed = "\n".join(f"- {fact}" for fact in facts)
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     with filling(into):
-        write_report(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
+        write_report(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{listed}\n")
     log.info("%s: %s of %s", into / "table.md", count_of(len(records), "run"), count_of(len(rows), "system"))

@@ -43,6 +43,24 @@ def test_table_row_has_means_and_deviations_over_seeds():
     }
 
 
+def test_many_hours_of_a_table_row_are_written_out():
+    costly = record(1).model_copy(update={"cost": training_cost(start_cost(seconds=12_345.6 * 3600))})
+    assert [row["hours"] for row in table_rows([costly], [])] == ["12346"]
+
+
+def test_new_table_shows_sacrebleu_and_signatures(tmp_path):
+    one = record(1)
+    metrics = {"bleu_paper": one.scores["scores/final/test"].metrics["bleu_paper"]}
+    metrics |= {
+        name: {"value": 7.5, "low": None, "high": None, "signature": f"of {name}"} for name in ("sacrebleu", "ter")
+    }
+    one.model_copy(update={"scores": {"scores/final/test": score_file(metrics, 10)}}).store(tmp_path)
+    assert reprise(["record", "--into", str(tmp_path)]) == 0
+    header, _, row, *notes = (tmp_path / "table.md").read_text().splitlines()
+    assert "| sacrebleu final/test |" in header and " 7.50 |" in row and " ter " not in header
+    assert "- bleu_paper: `toy`" in notes and "- sacrebleu: `of sacrebleu`" in notes and "of ter" not in str(notes)
+
+
 def test_table_row_of_one_seed_has_the_interval_over_sentences():
     (row,) = table_rows([record(1, 2.0, 30.25)], [])
     assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.25 (29.25–31.25)", "2.000")
