@@ -19,7 +19,7 @@ from pipeline.report.filled_table import UNFINISHED, FilledTable, fill
 from pipeline.report.markup import grid, shortened
 from pipeline.report.table import render
 from pipeline.workflow.failures import TRAIN_LOG, failure_of
-from pipeline.workflow.graph import Graph
+from pipeline.workflow.graph import Graph, runs_in
 from pipeline.workflow.live_work import LiveWork
 from pipeline.workflow.targets import only_at, other_scales, reports_asked_for, snakemake_command
 
@@ -195,16 +195,23 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     target = project.layout.path(Table(paper, table))
     is_finished = UNFINISHED.isdisjoint(filled.runs["status"])
     missing = "" if is_finished else f"\n`{snakemake_command(project, target)}` makes the missing numbers."
-    missing = state_of_trainings(project, filled) + missing
+    missing = state_of_trainings(project, filled, Table(paper, table)) + missing
     test_set = size_of_test_set(filled, name, ours)
     text = f"{count_of(len(ours), 'row')} to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH) + missing
 
 
-def state_of_trainings(project: Project, filled: FilledTable) -> str:
-    """Return how many of a table's missing trainings are under way or failed, in a line of its own; empty if none."""
+def state_of_trainings(project: Project, filled: FilledTable, target: Table) -> str:
+    """Return how many of the missing trainings are under way or failed, in a line of its own; empty if none.
+
+    Args:
+        project: The project at its scale.
+        filled: A table.
+        target: Its artifact; the trainings count on which it depends, such as those of language models.
+    """
     live, trained = LiveWork(project.layout.work), filled.table.folders.trained
-    missing = [project.layout.run(run) for run in filled.all_runs if not trained(run)]
+    needed = runs_in(Graph(project).closure([target]))
+    missing = [project.layout.run(run) for run in needed if not trained(run)]
     busy = [folder for folder in missing if live.reason(folder)]
     failed = [folder for folder in missing if folder not in busy and failure_of(folder, folder / TRAIN_LOG)]
     counts = [f"{len(folders)} {state}" for folders, state in ((busy, "under way"), (failed, "failed")) if folders]

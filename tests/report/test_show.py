@@ -158,6 +158,15 @@ def test_trainings_under_way_or_failed_are_counted(project, tmp_path, capsys):
     assert "Trainings:" not in capsys.readouterr().out
 
 
+def test_failed_training_of_a_language_model_is_counted(project, tmp_path, capsys):
+    (run,) = project.runs_of("coldfusion", "CF4", "source")
+    log = project.layout.run(project.weight_sources(run)["language_model"]) / "logs/train.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("error: out of luck\n")
+    assert show(tmp_path, paper="coldfusion", table="table5") == 0
+    assert "\nTrainings: 1 failed; `reprise status` shows more.\n" in capsys.readouterr().out
+
+
 def test_row_of_which_a_seed_is_missing_is_called_incomplete(tmp_path, capsys):
     project = real_project({"work": str(tmp_path), "seeds": 2})
     write_training(project, project.runs_of("weighted", "C", "wmt14-en-de")[0], [2.0], [2.0])
