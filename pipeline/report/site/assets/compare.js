@@ -18,7 +18,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!found) return "No paired test: the same row twice, another test set, or an infinite score.";
     const sign = a < b ? 1 : -1;
     const bounds = [sign * found.low, sign * found.high].sort((x, y) => x - y);
-    const significant = found.p_value <= 0.05 ? "The difference is significant" : "The difference is not significant";
+    const significant = found.p_value <= 0.05 ? "These two trainings differ significantly; other seeds may not" : "These two trainings do not differ significantly";
     return `${sides[a].label} minus ${sides[b].label}: ${signed(sign * found.difference)} ${sides[a].metric}, 95 % ${signed(bounds[0])} to ${signed(bounds[1])}, p = ${found.p_value.toFixed(3)} (paired bootstrap over the sentences of one seed). ${significant}.`;
   }
 
