@@ -130,7 +130,9 @@ def shown_designs(paper: str, found: list[Design]) -> str:
     about = (
         f"Claims of {paper}: the smallest effect that is significant four times in five at 5 %, before p-values are "
         f"adjusted, {known}. Perplexities are in nats. An effect is unknown if no variance was measured at this scale "
-        "and on this data. Claims of other kinds, and those about one training, have none."
+        "and on this data. Claims of other kinds, and those about one training, have none. Claims about steps or equal "
+        "time also compare losses before the end of a training. These vary more than the last ones, whose variance was "
+        "measured, so the smallest effect is larger."
     )
     return paragraphs(about, grid(header, [design_cells(design) for design in found]))
 
