@@ -87,7 +87,7 @@ def launchers() -> Iterator[Callable[..., Launcher]]:
     """Start launchers of the toy job; those still there at the end are killed, and so are their jobs."""
     started: list[Launcher] = []
 
-    def start(run: Path, *options: str, function: str = "toy_job:count_steps", **settings: str) -> Launcher:
+    def start(run: Path, *options: str, function: str = "toy_job:count_steps", **settings: str | bool) -> Launcher:
         started.append(Launcher(run, function, *options, **settings))
         return started[-1]
 

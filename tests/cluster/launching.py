@@ -20,13 +20,6 @@ from pipeline.core.json_csv import read_json
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 
-FORKED_JOBS = """
-import runpy, sys
-sys.executable = "{python}"
-runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
-"""
-"""`python -m pipeline` whose Slurm jobs are forked by the warm server, as each would import torch otherwise."""
-
 
 def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
     """A run folder for `steps` steps of `pace_s` seconds each."""
@@ -45,15 +38,13 @@ def made(folder: Path) -> Path:
 
 
 class Launcher:
-    """A `python -m pipeline launch` of a test."""
+    """A `python -m pipeline launch` of a test. The warm server forks one for Slurm, and its jobs, unless it is cold."""
 
-    def __init__(self, run: Path, function: str, *options: str, path: str = "", **environment: str):
+    def __init__(self, run: Path, function: str, *options: str, path: str = "", cold: bool = False, **environment: str):
         self.run = run
         self.log = run / f"launcher-{time.time_ns()}.log"
-        start = ("-m", "pipeline")
-        if "slurm" in options and function != "toy_job:tell_cores":  # a forked job has the cores of the server
-            start = ("-c", FORKED_JOBS.format(python=warm_programs() / "python"))
-        command = [sys.executable, *start, "launch", "--run", str(run), "--function", function, *options]
+        python = warm_programs() / "python" if "slurm" in options and not cold else sys.executable
+        command = [python, "-m", "pipeline", "launch", "--run", str(run), "--function", function, *options]
         known = {"PYTHONPATH": f"{PROJECT}:{HERE}", "REPRISE_QUEUE_INTERVAL": "1", "TMPDIR": str(made(run / "tmp"))}
         variables = os.environ | known | {"PATH": path + os.environ["PATH"]} | environment
         with open(self.log, "wb") as log:

@@ -7,7 +7,6 @@ nothing can need sacct.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -19,7 +18,6 @@ import pytest
 import toy_job
 from launching import Launcher, make_run, weights_digest
 from own_slurm import SCRIPT, STATE
-from programs import install
 from time_limit import until
 from tracing import CHECKPOINT_EVERY, outcomes, set_pace, starts, trace, workers_one_after_the_other
 
@@ -85,18 +83,6 @@ def launcher_killed(trial: Trial) -> None:
     trial.hurry()
     again.succeed()
     assert f"adopted job {job}" in again.text()
-    assert len(trial.jobs) == 1
-
-
-def launcher_killed_and_its_record_lost(trial: Trial) -> None:
-    trial.launch(step=40).kill()
-    path = trial.run / "state.jsonl"
-    path.write_text("".join(line for line in path.read_text().splitlines(True) if '"submit"' not in line))
-    again = trial.launch()
-    until(lambda: "adopted job" in again.text() or again.process.poll() is not None, "adoption")
-    trial.hurry()
-    again.succeed()
-    assert "adopted job" in again.text()
     assert len(trial.jobs) == 1
 
 
@@ -170,42 +156,10 @@ def node_daemon_killed_and_back(trial: Trial) -> None:
     assert outcomes(trial.run) == ["taken over", "done"]
 
 
-def sbatch_fails_twice(trial: Trial) -> None:
-    folder, real = trial.run / "bin", shutil.which("sbatch")
-    install(
-        folder / "sbatch",
-        f"#!/bin/sh\necho x >> {folder}/calls\n"
-        f'[ $(wc -l < {folder}/calls) -gt 2 ] && exec {real} "$@"\n'
-        "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1\n",
-    )
-    launcher = trial.launch(path=f"{folder}:")
-    trial.hurry()
-    launcher.succeed()
-    assert len((folder / "calls").read_text().splitlines()) == 3
-    assert launcher.text().count("Slurm's controller does not answer") == 1  # logged once, not at every try
-    assert len(trial.jobs) == 1
-
-
-def cancelled(trial: Trial) -> None:
-    launcher = trial.launch(step=40)
-    job = trial.job
-    subprocess.run(["scancel", job], check=True)
-    assert launcher.wait() == 1
-    assert f"job {job} was cancelled" in launcher.text()
-    reached = newest_checkpoint(trial.run)
-    assert reached >= 40
-    again = trial.launch()
-    trial.hurry()
-    again.succeed()
-    assert f"starting at step {reached} " in again.text()
-    assert outcomes(trial.run) == ["stopped", "done"]
-
-
 TRAINING, TOY = "paced_training:train", "toy_job:count_steps"
 FAULTS = {
     nothing: TRAINING,
     launcher_killed: TOY,
-    launcher_killed_and_its_record_lost: TOY,
     two_launchers_at_once: TOY,
     process_killed: TRAINING,
     requeued: TRAINING,  # SIGTERM
@@ -213,8 +167,6 @@ FAULTS = {
     time_limit: TOY,
     controller_restarted: TOY,
     node_daemon_killed_and_back: TRAINING,
-    sbatch_fails_twice: TOY,
-    cancelled: TOY,  # SIGTERM, as for `requeued`
 }
 """The faults, and what the job computes."""
 

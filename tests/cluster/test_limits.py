@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from launching import HERE, PROJECT, Bench
 from programs import install
 from time_limit import until
 from tracing import outcomes, set_pace, starts
-
-from pipeline.cluster.state import read_submission
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm_with_accounts")]
 
@@ -62,36 +59,9 @@ def four_seeds_in_one_job_count_once(bench: Bench) -> None:
     assert (bench.folder / "arguments").read_text().split() == ["--configfile=slurm/settings.yaml", *options[1:]]
 
 
-def requeued_and_held_job_says_how_to_release_it(bench: Bench) -> None:
-    """`scontrol requeuehold`: only a release ends it, so the user has to know."""
-    run = bench.new_run(20, 0.5)
-    launcher = bench.launch(run, *SLURM)
-    until(lambda: starts(run), "start")
-    job = read_submission(run).job
-    subprocess.run(["scontrol", "requeuehold", job], check=True)
-    until(lambda: f"`scontrol release {job}` releases it" in launcher.text(), "what to do")
-    time.sleep(2)
-    set_pace(run, 0)
-    subprocess.run(["scontrol", "release", job], check=True)
-    assert launcher.wait() == 0, launcher.text()
-    assert read_submission(run).job == job
-
-
-def every_task_gets_the_cores_of_its_job(bench: Bench) -> None:
-    """Slurm 22.05 to 23.02 give a task one core unless its step asks for more; seen where the machine has more."""
-    run = bench.new_run(3, 0)
-    assert bench.launch(run, *SLURM, "--cpus", "3", function="toy_job:tell_cores").wait() == 0
-    assert int((run / "cores").read_text()) >= min(3, os.cpu_count())
-    (script,) = (run / "slurm").glob("*_submission.sh")
-    (command,) = (line for line in script.read_text().split("\n") if line.startswith("srun "))
-    assert " --cpus-per-task=3 " in command
-
-
 SCENARIOS = (
     submit_limit_is_waited_out_and_logged_once,
     four_seeds_in_one_job_count_once,
-    requeued_and_held_job_says_how_to_release_it,
-    every_task_gets_the_cores_of_its_job,
 )
 
 

@@ -18,7 +18,7 @@ from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.queue import Queue, QueuedJob, query_slurm
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
-from pipeline.cluster.state import read_submission, record_unfit_node, unfit_nodes
+from pipeline.cluster.state import read_submission, record_failure, record_unfit_node, unfit_nodes
 from pipeline.cluster.wait import Waiter
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import write_json
@@ -123,6 +123,15 @@ def test_out_of_memory_or_cancelled_job_is_not_resubmitted(run, slurm, end, mess
     (run / "checkpoints/step-30.resume.safetensors").touch()
     slurm.ends = [end, "done"]
     with pytest.raises(UserError, match=message):
+        wait_for(run)
+    assert len(slurm.notes) == 1
+
+
+def test_recorded_failure_shows_trace_and_log_and_ends_the_wait(run, slurm, monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    slurm.then = lambda job: record_failure(run, KEY, "ValueError: odd", "the trace\n")
+    slurm.ends = ["RUNNING|None|n1", "done"]
+    with pytest.raises(UserError, match=r"job 42 failed on n1: ValueError: odd\nthe trace\nlast .*:\n42 begins$"):
         wait_for(run)
     assert len(slurm.notes) == 1
 

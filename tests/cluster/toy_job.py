@@ -58,11 +58,6 @@ def expected_digest(steps: int) -> str:
     return digest
 
 
-def die(run: Path) -> None:
-    """End without a word, as the kernel's out-of-memory killer has it."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def tell_rank(run: Path) -> None:
     """Write what the job's wrapper says of this task; the first one waits for the others before it is done."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -71,8 +66,3 @@ def tell_rank(run: Path) -> None:
         time.sleep(0.05)
     if os.environ["RANK"] == "0":
         write_json(run / "done.json", {"key": run_key(run)})
-
-
-def tell_cores(run: Path) -> None:
-    (run / "cores").write_text(str(len(os.sched_getaffinity(0))))
-    write_json(run / "done.json", {"key": run_key(run)})
