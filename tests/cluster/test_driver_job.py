@@ -13,6 +13,7 @@ from time_limit import until
 
 SLOW = {"BASH_FUNC_trap%%": '() { sleep 0.2; builtin trap "$@"; }'}
 """Variables that have bash pause before it sets a trap, so that a short snakemake has ended by then."""
+VARIABLES = '#!/bin/sh\n[ "$SLURM_JOB_ID $SLURM_CLUSTERS $SBATCH_ACCOUNT $SLURM_GPUS$SBATCH_QOS" = "7 inter me " ]\n'
 STOPPED_BY_INT = "#!/bin/bash\ntrap 'exit 1' INT\ntouch begun\nwhile kill -0 $PPID; do sleep 0.02; done\n"
 
 
@@ -59,11 +60,7 @@ def send_in_time(process: subprocess.Popen, number: int, begun: Path) -> None:
         ("#!/bin/sh\nexit 0\n", 0, ""),
         ("#!/bin/sh\nexit 5\n", 5, ""),
         ('#!/bin/sh\n[ "$*" = "--profile slurm weighted" ] && sleep 1 && exit 6\n', 6, ""),
-        (
-            '#!/bin/sh\n[ "$SLURM_JOB_ID $SLURM_CLUSTERS $SBATCH_ACCOUNT $SLURM_GPUS$SBATCH_QOS" = "7 inter me " ]\n',
-            0,
-            "",
-        ),
+        (VARIABLES, 0, ""),
         (None, 127, "snakemake: command not found"),
     ],
     ids=["done", "failed at once", "failed later", "variables", "environment not active"],

@@ -61,12 +61,11 @@ def snakemake(folder: Path, *options: str, places: int = 1) -> subprocess.Comple
     ("resources", "most", "shared"),
     [
         (["gpus=1"], 1, 1),
-        (["gpus=1", "trainings_per_gpu=3"], 3, 3),
-        (["gpus=2", "trainings_per_gpu=2"], 4, 2),
+        (["gpus=2", "trainings_per_gpu=3"], 6, 3),
         (["trainings_per_gpu=2"], 9, 2),
         (["gpus=2", "trainings_per_gpu=2", "--set-resources", "train:launcher=slurm"], 2, 1),
     ],
-    ids=["alone", "three on one", "two on each of two", "any number of GPUs", "through Slurm the number is ignored"],
+    ids=["alone", "three on each of two", "any number of GPUs", "through Slurm the number is ignored"],
 )
 def test_scheduler_fills_each_gpu_with_that_many_trainings(tmp_path, resources, most, shared):
     ended = snakemake(tmp_path, "--resources", *resources, places=most)

@@ -123,26 +123,14 @@ def test_unknown_key_of_a_site_is_named(project):
 
 
 @pytest.mark.parametrize(
-    "sinfo", ["gpu:a100:8(S:0-1)", "gpu:1g.10gb:7", "gpu:nvidia_a100_1g.5gb:7(S:0,2-3),tmpdisk:100"]
-)
-def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
-    (tmp_path / "site.yaml").write_text(f"partition: gpu\ngres: {sinfo}\n")
-    assert f"--gres={sinfo}" in load_site(tmp_path / "site.yaml").options
-
-
-@pytest.mark.parametrize(
     ("line", "told"),
     [
         ("sbatch: -C a100", "sbatch option '-C': write it as --name or --name=value"),
-        ("sbatch: --qos long", "sbatch option 'long': write it as"),
         ("sbatch: --comment='a", "No closing quotation"),
         ("sbatch: --partition=other", "sbatch option '--partition': is repeated"),
         ("sbatch: --clusters=inter", "'--clusters': run `export SLURM_CLUSTERS=…` instead"),
         ("sbatch: --time=1-0", "sbatch option '--time': set `runtime` in workflow/scales instead"),
-        (
-            "sbatch: --job-name=mine",
-            "sbatch option '--job-name': launchers need it to find, follow and stop jobs",
-        ),
+        ("sbatch: --job-name=mine", "sbatch option '--job-name': launchers need it to find, follow and stop jobs"),
         ("sbatch: --job_name=mine", "sbatch option '--job_name': launchers need it"),
         ("sbatch: --job-nam=mine", "sbatch option '--job-nam': is short for --job-name; write the whole name"),
         ("sbatch: --part=other", "sbatch option '--part': is short for --partition; write the whole name"),
@@ -150,8 +138,9 @@ def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
         ("sbatch: --cluster=b", "sbatch option '--cluster': run `export SLURM_CLUSTERS=…` instead"),
         ("sbatch: --requeue --no-requeue", "sbatch options --requeue and --no-requeue: contradict each other"),
         ("sbatch: --mem=1G --mem-per-cpu=1G", "sbatch options --mem and --mem-per-cpu: Slurm accepts one of them"),
-        ("sbatch: --gres=tmpdisk:100", "--gres=tmpdisk:100: name one kind of GPU"),
-        ("gres: a100:8", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
+        ("sbatch: --gres=", "--gres=: name one kind of GPU"),
+        ("gres: tmpdisk:100", "--gres=tmpdisk:100: name one kind of GPU"),
+        ("gres: gpu:a100:four:4", "--gres=gpu:a100:four:4: name one kind of GPU"),
         ("gres: gpu:a100:4,gpu:v100:4", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
     ],
 )
@@ -243,14 +232,10 @@ def test_gpus_are_spread_over_nodes_with_one_task_each():
         ("gpu:a100:8", "8", "1", "gpu:a100:8", 8),
         ("gpu:a100:8", "1", "1", "gpu:a100:1", 1),
         ("gpu:a100:8", "0", "1", None, 1),
-        ("gpu:h100:4", "8", "1", "gpu:h100:4", 4),
         ("gpu:h100:4", "8", "2", "gpu:h100:4", 4),
         ("gpu:h100", "8", "1", "gpu:h100:8", 8),
         ("gpu:4", "8", "1", "gpu:4", 4),
-        ("gpu", "2", "1", "gpu:2", 2),
         ("gpu:1g.10gb:7", "1", "1", "gpu:1g.10gb:1", 1),
-        ("gpu:a100:8(S:0-1)", "8", "1", "gpu:a100:8", 8),
-        ("gpu:a100:4,tmpdisk:100", "1", "1", "gpu:a100:1,tmpdisk:100", 1),
         ("nvme:100,gpu:v100:1,craynetwork:0", "8", "1", "gpu:v100:1,nvme:100,craynetwork:0", 1),
         ("gpu:a100:4(S:0,2),tmpdisk:100G", "2", "1", "gpu:a100:2,tmpdisk:100G", 2),
         ("gpu,gpu_mem:40G", "2", "1", "gpu:2,gpu_mem:40G", 2),
@@ -262,14 +247,6 @@ def test_gpus_have_the_site_type_and_other_gres_stay(gres, gpus, nodes, asked, t
     given = resources("--gpus", gpus, "--nodes", nodes, f"--sbatch=--partition=p --gres={gres}").as_submitit()
     assert (given["additional_parameters"].get("gres"), given["gpus_per_node"]) == (asked, None)
     assert (given["ntasks_per_node"], given["nodes"]) == (tasks, int(nodes))
-
-
-@pytest.mark.parametrize(
-    "gres", ["gpu:a100:4,gpu:v100:4", "tmpdisk:100", "gpu:a100:four:4", "gpu:a100:4 ", "a100:8", ""]
-)
-def test_gres_without_one_kind_of_gpu_are_refused_in_words(gres):
-    with pytest.raises(UserError, match=re.escape(f"--gres={gres}: name one kind of GPU, as gpu:TYPE:NUMBER")):
-        resources("--gpus", "1", f"--sbatch='--gres={gres}'")
 
 
 @pytest.mark.parametrize("options", [("--gpus", "3", "--nodes", "2"), ("--tasks", "3", "--nodes", "2")])

@@ -85,20 +85,13 @@ def test_dead_driver_is_forgotten_and_replaced(pid_of, known, monkeypatch):
     assert pids() == [os.getpid()]
 
 
-def test_a_living_driver_is_kept_and_named_beside_dead_ones(pid):
-    note(pid)
-    note(dead_pid())
-    with pytest.raises(UserError, match=f"process {pid}"):
-        unlock()
-    assert pids() == [pid]
-
-
-def test_second_driver_of_a_file_is_refused_and_names_the_first(pid):
-    note(pid, makes=("a", "b"))
-    remedy = "wait for it, or end it first"
-    with pytest.raises(UserError, match=f"^b is already being built: .* as process {pid}; {remedy}") as raised:
-        register_driver(["b", "c"])
-    assert "\n" not in str(raised.value) and pids() == [pid]
+def test_second_driver_of_a_file_is_refused_by_whatever_path(pid):
+    note(pid, makes=("a", "work/b"))
+    said = f"^work/b is already being built: .* as process {pid}; wait for it, or end it first"
+    for spelt in ("work/b", "work/../work/b", os.path.abspath("work/b")):
+        with pytest.raises(UserError, match=said) as raised:
+            register_driver([spelt, "c"])
+        assert "\n" not in str(raised.value) and pids() == [pid]
 
 
 def refuse(error: type[OSError]) -> None:
@@ -129,24 +122,6 @@ def test_drivers_of_different_files_are_registered_together(pid):
     assert pids() == [pid]
 
 
-def test_driver_in_another_container_is_assumed_alive():
-    own = drivers.machine_id()
-    if own is None:
-        pytest.skip("this system does not say which start of its kernel it is")
-    note(dead_pid(), machine=f"{own.split()[0]} pid:[1]")
-    with pytest.raises(UserError, match=r"x is already being built: .* --force` here"):
-        register_driver(["x"])
-    unlock(force=True)
-    register_driver(["x"])
-
-
-def test_a_file_is_known_by_whatever_path_names_it(pid):
-    note(pid, makes=("work/a",))
-    for spelt in ("work/../work/a", os.path.abspath("work/a")):
-        with pytest.raises(UserError, match=f"^work/a is already being built: .* process {pid}"):
-            register_driver([spelt])
-
-
 def test_a_note_goes_with_its_process_from_wherever_that_ends(monkeypatch, tmp_path):
     """Snakemake goes back from its --directory before it ends."""
     ended = []
@@ -158,32 +133,32 @@ def test_a_note_goes_with_its_process_from_wherever_that_ends(monkeypatch, tmp_p
     assert not read_drivers(tmp_path)
 
 
-def test_release_removes_old_locks_unless_a_driver_lives():
+def test_unlock_removes_locks_and_dead_drivers_unless_one_lives():
     lock = Path(".snakemake/locks/0.input.lock")
     lock.parent.mkdir(parents=True)
     lock.touch()
     with living() as pid:
         note(pid)
-        with pytest.raises(UserError):
+        note(dead_pid())
+        with pytest.raises(UserError, match=f"process {pid}"):
             unlock()
-        assert lock.exists()
+        assert lock.exists() and pids() == [pid]
     unlock()
     assert not lock.exists()
 
 
-def test_two_that_begin_at_once_never_both_make_a_file(monkeypatch):
+def test_two_that_begin_at_once_never_both_make_a_file(pid, monkeypatch):
     """The other one's note appears while ours is written."""
-    with living() as pid:
-        written = Driver.write
+    written = Driver.write
 
-        def write(driver: Driver, path: Path) -> None:
-            written(driver, path)
-            monkeypatch.setattr(Driver, "write", written)
-            note(pid)
+    def write(driver: Driver, path: Path) -> None:
+        written(driver, path)
+        monkeypatch.setattr(Driver, "write", written)
+        note(pid)
 
-        monkeypatch.setattr(Driver, "write", write)
-        with pytest.raises(UserError, match=f"process {pid}"):
-            register_driver(["x"])
+    monkeypatch.setattr(Driver, "write", write)
+    with pytest.raises(UserError, match=f"process {pid}"):
+        register_driver(["x"])
 
 
 SLEEPS = f"{sys.executable} -c 'import time; time.sleep(20)'"
@@ -218,14 +193,34 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("machine", [None, "another start or another container"])
-def test_driver_on_another_machine_is_alive_until_forced(machine):
-    note(1, host="elsewhere", machine=machine)
-    remedy = r" on elsewhere; if it has ended, run .* there or, .*unlock --force` here"
-    with pytest.raises(UserError, match=remedy):
+ELSEWHERE = r"process 1 on elsewhere; if it has ended, run .* there or, .*unlock --force` here"
+BOOT = (drivers.machine_id() or "unknown").split()[0]
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({"host": "elsewhere", "machine": None}, ELSEWHERE),
+        ({"host": "elsewhere", "machine": "another start or another container"}, ELSEWHERE),
+        pytest.param(
+            {"machine": f"{BOOT} pid:[1]"},
+            "--force` here",
+            marks=pytest.mark.skipif(BOOT == "unknown", reason="this system does not tell which start of it this is"),
+        ),
+        (
+            {"host": "elsewhere", "job": "12", "user": os.getuid() + 1},
+            "job 12 of another user .*`reprise unlock --force`",
+        ),
+    ],
+    ids=["machine without an id", "another machine", "another container", "job of another user"],
+)
+def test_driver_that_cannot_be_asked_is_alive_until_forced(known, said, monkeypatch):
+    monkeypatch.setattr(drivers, "query_slurm", list)
+    note(1, **known)
+    with pytest.raises(UserError, match=said):
         unlock()
     register_driver(["y"])
-    with pytest.raises(UserError, match=f"^x is already being built: .* process 1{remedy}"):
+    with pytest.raises(UserError, match=f"^x is already being built: .*{said}"):
         register_driver(["x"])
     unregister_driver()
     unlock(force=True)
@@ -260,15 +255,6 @@ def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, fault):
     assert bool(read_drivers()) is bool(fault)
 
 
-def test_driver_job_of_another_user_is_assumed_alive(monkeypatch):
-    monkeypatch.setattr(drivers, "query_slurm", list)
-    note(1, host="elsewhere", job="12", user=os.getuid() + 1)
-    with pytest.raises(UserError, match=r"job 12 of another user .* `reprise unlock --force`"):
-        register_driver(["x"])
-    unlock(force=True)
-    register_driver(["x"])
-
-
 def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     monkeypatch.setattr(drivers, "query_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
@@ -280,13 +266,12 @@ def test_requeued_driver_replaces_its_previous_start_only(monkeypatch):
     assert pids() == [os.getpid()]
 
 
-def test_unlock_in_a_folder_of_the_project_is_refused(monkeypatch):
+def test_unlock_in_a_folder_of_the_project_is_refused(pid, monkeypatch):
     """The records of the project are not there, so nothing would seem to be locked."""
-    with living() as pid:
-        note(pid)
-        monkeypatch.chdir("workflow")
-        with pytest.raises(UserError, match=r"no project here .* run `cd .*`"):
-            unlock()
+    note(pid)
+    monkeypatch.chdir("workflow")
+    with pytest.raises(UserError, match=r"no project here .* run `cd .*`"):
+        unlock()
 
 
 def test_unlock_without_a_driver_does_nothing(caplog):
