@@ -1,18 +1,18 @@
 """The same workflow, through `--profile slurm` and on this machine alone, ends in the same tables."""
 
+import contextlib
 import csv
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from copied_project import shrink
+from copied_project import copy_project, environment_of, shrink
 from finished_project import finished_project
-from launching import PROJECT, made
+from launching import made
 from real_project import real_project
 from safetensors.numpy import load_file
 from time_limit import PATIENCE_S, until
@@ -21,6 +21,7 @@ from tracing import outcomes, starts, submitted
 from pipeline.cluster.state import read_submission
 from pipeline.core.artifacts import Table
 from pipeline.core.json_csv import read_json
+from pipeline.workflow.drivers import read_drivers
 
 pytestmark = pytest.mark.cluster
 
@@ -30,48 +31,28 @@ COST = {"device_hours", "hardware", "commit"}  # what may differ with where and 
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 
 
-def checkout(folder: Path) -> Path:
-    """A copy of what the workflow needs, with short trainings."""
-    folder.mkdir()
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy(PROJECT / name, folder)
-    for name in ("pipeline", "profiles", "reprise", "slurm", "workflow"):
-        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return shrink(folder)
-
-
 class Workflow:
-    """A `snakemake` in a checkout of its own."""
+    """A `snakemake` in a project of its own with short trainings; the warm server forks it and what its jobs run."""
 
     def __init__(self, folder: Path):
-        self.folder = checkout(folder)
-        self.processes: list[subprocess.Popen] = []
+        self.folder = shrink(copy_project(folder))
+        self.environment = environment_of(folder, REPRISE_QUEUE_INTERVAL="1", TMPDIR=str(made(folder / "tmp")))
         self.drivers: list[str] = []
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return os.environ | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(self.folder),
-            "REPRISE_QUEUE_INTERVAL": "1",
-            "TMPDIR": str(made(self.folder / "tmp")),
-        }
-
     def start(self, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", "snakemake", *options]
         with open(self.folder / "snakemake.log", "ab") as log:
             streams = {"stdout": log, "stderr": log}
-            process = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, start_new_session=True, **streams
-            )
-        self.processes.append(process)
-        return process
+            return subprocess.Popen(["snakemake", *options], cwd=self.folder, env=self.environment, **streams)
+
+    def kill(self) -> None:
+        """Kill Snakemake and its launchers, but not the jobs."""
+        for driver in read_drivers(self.folder).values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Kill what a failed test left behind, here and in Slurm."""
-        for process in self.processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+        self.kill()
         records = filter(None, map(read_submission, self.runs))
         jobs = [record.job for record in records if record.launcher == "slurm" and record.job]
         for job in (*self.drivers, *jobs):
@@ -124,7 +105,7 @@ def there(slurm, here, tmp_path_factory) -> Iterator[Workflow]:
 
     The text and its subwords were there before, and one job encodes it; in the campaign all such stages are jobs.
     """
-    workflow = Workflow(tmp_path_factory.mktemp("slurm") / "there")
+    workflow = Workflow(tmp_path_factory.mktemp("slurm"))
     shutil.copytree(here / "work/corpora", workflow.folder / "work/corpora", ignore=shutil.ignore_patterns("encoded"))
     try:
         make_with_interruptions(workflow)
@@ -138,7 +119,7 @@ def make_with_interruptions(workflow: Workflow) -> None:
     wanted = ("--config", "scale=smoke", "--", str(LAYOUT.path(TABLE)))
     killed = workflow.start("--profile", "slurm", *QUICK, *wanted)
     until(lambda: any(starts(run) for run in workflow.runs), "a training on Slurm")
-    os.killpg(killed.pid, signal.SIGKILL)  # snakemake and its launchers, but not the jobs
+    workflow.kill()
     killed.wait()
     driver = workflow.start_as_job(*QUICK, *wanted)
     until(lambda: "Finished jobid" in workflow.driver_log, "the driver's first step")

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -83,14 +84,10 @@ def checkout(folder: Path) -> Path:
     return shrink(copy_project(folder))
 
 
-def start(folder: Path, run: Path = RUN) -> subprocess.Popen:
-    environment = environment_of(folder)
-    program = Path(environment["PATH"].split(os.pathsep)[0]) / "snakemake"
+def start(folder: Path) -> subprocess.Popen:
+    command = ["snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(RUN / "done.json")]
     with open(folder / "log", "ab") as log:
-        return subprocess.Popen(
-            [program, "--cores", "1", "--config", "scale=smoke", "--", str(run / "done.json")],
-            **{"stdout": log, "stderr": log, "cwd": folder, "env": environment},
-        )
+        return subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment_of(folder))
 
 
 def finish(folder: Path) -> bytes:
@@ -99,12 +96,12 @@ def finish(folder: Path) -> bytes:
     return (folder / RUN / "model.safetensors").read_bytes()
 
 
-def kill_all(workflow: subprocess.Popen, folder: Path, run: Path = RUN) -> None:
+def kill_all(workflow: subprocess.Popen, folder: Path) -> None:
     """Kill snakemake with its children, and the training, which has a session of its own."""
     for driver in read_drivers(folder).values():
         os.killpg(driver.pid, signal.SIGKILL)
     workflow.wait()
-    owner = last_event(RunClaim, folder / run).pid
+    owner = last_event(RunClaim, folder / RUN).pid
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended
         if Path(f"/proc/{owner}/cwd").readlink() == folder:  # else another process has got its number
             os.kill(owner, signal.SIGKILL)
@@ -129,6 +126,7 @@ def strike(folder: Path) -> int:
 def test_workflow_killed_at_random_ends_in_the_same_bytes(tmp_path):
     undisturbed = finish(checkout(tmp_path / "undisturbed"))
     folder = checkout(tmp_path / "disturbed")
+    shutil.copytree(tmp_path / "undisturbed/work/corpora", folder / "work/corpora")  # the kills come later
     codes = [strike(folder) for _ in range(KILLS)]
     assert finish(folder) == undisturbed
     starts = [event for event in read_events(folder / RUN) if isinstance(event, StartLine) and event.event == "start"]
