@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from fabricated import touch
 
 from qa.chaos.__main__ import path_without_git, run, table
 from qa.chaos.cases import FAILURES
@@ -16,13 +17,6 @@ from qa.chaos.world import TEXT
 SEED, CASES = int(os.environ.get("REPRISE_CHAOS_SEED", "1795341649")), 24
 """The same cases each time, however slow the machine; `make chaos` draws others."""
 READ_TWICE = "import os; [print(os.read(os.open('work/file', os.O_RDONLY), 6)) for _ in range(2)]"
-
-
-@pytest.fixture
-def injector(tmp_path):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work/file").write_text("12345678")
-    return Injector(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +30,9 @@ def injector(tmp_path):
     ],
     ids=str,
 )
-def test_a_fault_befalls_the_call_that_it_is_meant_for(injector, tmp_path, fault, written, status):
+def test_a_fault_befalls_the_call_that_it_is_meant_for(tmp_path, fault, written, status):
+    touch(tmp_path / "work/file", "12345678")
+    injector = Injector(tmp_path)
     injector.arm((tmp_path / "work", tmp_path / "results"), fault)
     place = {"cwd": tmp_path, "env": injector.environment()}
     done = subprocess.run([sys.executable, "-uc", READ_TWICE], **place, capture_output=True, text=True)

@@ -75,6 +75,13 @@ def make(project, *reports: str) -> None:
     assert main(["results", *reports, "--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]) == 0
 
 
+def write_scores(project, scores: list[Score]) -> None:
+    """Write both metrics of the table for some of its rows."""
+    for artifact in scores:
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+
+
 def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.with_suffix(".csv").read_text().splitlines()))
 
@@ -135,12 +142,11 @@ def test_table_row_status_is_failed_running_or_not_run(project, scores, capsys):
 
 def test_score_of_other_decoding_settings_is_not_shown(project, scores):
     """The first row was decoded with another beam, the second in other batches, which change no output."""
+    write_scores(project, scores[:2])
     for artifact, changed in zip(scores, ({"beam_size": 7}, {"batch_tokens": 5}), strict=False):
-        run, names = artifact.run, (artifact.decoding, artifact.split)
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, run, metric, *names, bleu_statistics(0.5))
+        run = artifact.run
         recorded = project.decoding(run.paper, run.system, artifact.decoding).model_dump(mode="json") | changed
-        output = project.layout.path(Translation(run, *names))
+        output = project.layout.path(Translation(run, artifact.decoding, artifact.split))
         decoded(decoding=recorded).write(output.with_suffix(".json"))
     make(project, TABLE_FILE)
     found = [(row["status"], bool(row["bleu_ours"])) for row in rows(project.layout.path(TABLE))]
@@ -152,16 +158,12 @@ def test_score_of_other_decoding_settings_is_not_shown(project, scores):
 
 def test_score_of_an_output_decoded_again_is_not_shown(project, scores):
     """A job was interrupted between decoding and scoring: the note of the output has another digest than the score."""
+    write_scores(project, scores[:2])
     for artifact, noted in zip(scores, ("1" * 64, "0" * 64), strict=False):
-        run, names = artifact.run, (artifact.decoding, artifact.split)
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, run, metric, *names, bleu_statistics(0.5))
-        output, path = project.layout.path(Translation(run, *names)), project.layout.path(artifact)
-        scored = ScoreFile.read(path).model_copy(
-            update={"inputs": {f"elsewhere/{path_in_run(Translation(run, *names))}": "0" * 64}}
-        )
-        scored.write(path)
-        touch(note_path(output), noted)
+        output, path = Translation(artifact.run, artifact.decoding, artifact.split), project.layout.path(artifact)
+        inputs = {f"elsewhere/{path_in_run(output)}": "0" * 64}
+        ScoreFile.read(path).model_copy(update={"inputs": inputs}).write(path)
+        touch(note_path(project.layout.path(output)), noted)
     make(project, TABLE_FILE)
     found = [(row["status"], bool(row["bleu_ours"])) for row in rows(project.layout.path(TABLE))]
     assert found[:2] == [("not scored", False), ("run", True)]
@@ -171,9 +173,7 @@ def test_score_of_an_output_decoded_again_is_not_shown(project, scores):
 
 
 def test_damaged_record_of_an_output_costs_one_report_only(project, scores, capsys):
-    for artifact in scores:
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+    write_scores(project, scores)
     record = project.layout.path(Translation(scores[0].run, scores[0].decoding, scores[0].split)).with_suffix(".json")
     touch(record, "{")
     make(project, TABLE_FILE, "results/smoke/multichannel/table1.csv")
@@ -197,32 +197,25 @@ def test_perplexity_of_other_averaged_weights_is_changed(weights, changed, proje
     assert changed_decoding(project, artifact) == changed
 
 
-@pytest.mark.parametrize(("corpus", "changed"), [(None, []), ("an-earlier-corpus", ["dataset"])])
-def test_transcript_of_a_changed_dataset_is_changed(corpus, changed, project):
-    """The path of a transcript names the dataset, but not its content; the work folder may have moved."""
-    graph = Graph(project)
-    artifact = next(found for found in graph.closure(graph.reports(["coldfusion"])) if isinstance(found, Transcript))
-    run, names = artifact.run, (artifact.decoding, artifact.split)
-    read = Path("moved/corpora") / (corpus or project.layout.corpus(artifact.scored_on).name) / "encoded"
-    settings = project.decoding(run.paper, run.system, artifact.decoding).model_dump(mode="json")
-    record = decoded(decoding=settings, corpus=str(read))
-    record.write(project.layout.path(artifact).with_suffix(".json"))
-    assert changed_decoding(project, Score(run, "scores", *names, artifact.scored_on)) == changed
-
-
-@pytest.mark.parametrize(("digits", "changed"), [(None, []), ("00000000", ["language_model"])])
-def test_transcript_with_another_language_model_is_changed(digits, changed, project):
-    """The settings of a decoding name the system of the language model, but not its settings."""
+@pytest.mark.parametrize(
+    ("field", "other", "changed"),
+    [
+        *(("corpus", None, []), ("corpus", "an-earlier-corpus", ["dataset"])),
+        *(("language_model", None, []), ("language_model", "seed1-00000000", ["language_model"])),
+    ],
+)
+def test_transcript_of_other_data_or_with_another_lm_is_changed(field, other, changed, project):
+    """Its settings name dataset and language model, but not their content; the work folder may have moved."""
     graph = Graph(project)
     found = (artifact for artifact in graph.closure(graph.reports(["coldfusion"])) if isinstance(artifact, Transcript))
     artifact = next(one for one in found if project.decoding_language_model(one.run, one.decoding))
-    run, names = artifact.run, (artifact.decoding, artifact.split)
-    other = project.layout.run(project.decoding_language_model(run, artifact.decoding))
-    folder = Path("moved") / (f"seed{run.seed}-{digits}" if digits else other.name)
-    settings = project.decoding(run.paper, run.system, artifact.decoding).model_dump(mode="json")
-    record = decoded(decoding=settings, language_model=str(folder))
+    run, decoding = artifact.run, artifact.decoding
+    corpus, model = project.layout.corpus(artifact.scored_on), project.decoding_language_model(run, decoding)
+    folder = Path("moved") / (other or (corpus if field == "corpus" else project.layout.run(model)).name)
+    settings = project.decoding(run.paper, run.system, decoding).model_dump(mode="json")
+    record = decoded(decoding=settings, **{field: str(folder / "encoded" if field == "corpus" else folder)})
     record.write(project.layout.path(artifact).with_suffix(".json"))
-    assert changed_decoding(project, Score(run, "scores", *names, artifact.scored_on)) == changed
+    assert changed_decoding(project, Score(run, "scores", decoding, artifact.split, artifact.scored_on)) == changed
 
 
 def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
@@ -284,9 +277,7 @@ def test_a_figure_is_drawn_without_the_systems_that_are_missing(project):
 
 def test_complete_report_is_kept_until_its_content_changes(project, scores, capsys):
     """A report that shows other runs is replaced, even if it is newer than its inputs."""
-    for artifact in scores:
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+    write_scores(project, scores)
     path = project.layout.path(TABLE)
     make(project, TABLE_FILE)
     files = [path, path.with_suffix(".md")]
@@ -305,9 +296,7 @@ def test_complete_report_is_kept_until_its_content_changes(project, scores, caps
 
 def test_watching_compares_a_complete_report_once_per_input(project, scores, monkeypatch):
     """The last of three rounds finds a score that is newer."""
-    for artifact in scores:
-        for metric in ("bleu_paper", "gleu"):
-            write_score(project, artifact.run, metric, artifact.decoding, artifact.split, bleu_statistics(0.5))
+    write_scores(project, scores)
     graph, known, written, write = Graph(project), {}, [], PartialReports.write
     monkeypatch.setattr(PartialReports, "write", lambda self, *what: written.append(what) or write(self, *what))
     for compared in (1, 1, 2):
@@ -318,17 +307,20 @@ def test_watching_compares_a_complete_report_once_per_input(project, scores, mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["table2.csv", f"{'long ' * 40}.csv"])
-def test_snakemake_rebuilds_a_partial_report_with_equal_inputs(name, tmp_path, monkeypatch):
-    """Snakemake's records call the file up to date: the checksums of its inputs did not change."""
+def test_snakemake_rebuilds_partial_reports_with_equal_inputs(tmp_path, monkeypatch):
+    """Snakemake's records call the files up to date: the checksums of their inputs did not change."""
     monkeypatch.chdir(tmp_path)
-    rule = f"rule table:\n    input: 'score.json'\n    output: {name!r}\n    shell: 'cp {{input}} {{output:q}}'\n"
-    (tmp_path / "Snakefile").write_text(rule)
+    names = ["table2.csv", f"{'long ' * 40}.csv"]
+    rules = f"rule all:\n    input: {names}\n"
+    for name in names:
+        rules += f"rule:\n    input: 'score.json'\n    output: {name!r}\n    shell: 'cp {{input}} {{output:q}}'\n"
+    (tmp_path / "Snakefile").write_text(rules)
     (tmp_path / "score.json").write_text("{}")
     snakemake = str(warm_programs() / "snakemake")
     monkeypatch.setattr(sys, "executable", str(warm_programs() / "python"))
     require(call(tmp_path, snakemake, "--cores", "1", "--quiet", "all"))
-    os.utime(tmp_path / name, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+    for name in names:
+        os.utime(name, (WRITTEN_IN_PART, WRITTEN_IN_PART))
     assert "Nothing to be done" in require(call(tmp_path, snakemake, "-n"))
-    mark_incomplete([Path(name)])
-    assert "Updated input files" in require(call(tmp_path, snakemake, "-n"))
+    mark_incomplete(map(Path, names))
+    assert require(call(tmp_path, snakemake, "-n")).count("Updated input files") == len(names)

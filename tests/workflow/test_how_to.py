@@ -12,14 +12,6 @@ import yaml
 from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, jobs, require, shrink
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-TOY = ["--config", "scale=smoke", "--", "toy"]
-
-
-@pytest.fixture
-def root(tmp_path):
-    """A copy of the project with a paper of one system and one table."""
-    add_toy_paper(copy_project(tmp_path))
-    return tmp_path
 
 
 def trained(output: str) -> set[str]:
@@ -33,9 +25,9 @@ def edit(path, change) -> None:
     path.write_text(yaml.safe_dump(value, sort_keys=False))
 
 
-def test_new_parts_of_a_paper_are_a_few_lines(root):
+def test_new_parts_of_a_paper_are_a_few_lines(tmp_path):
     """A row is a system and a line of the table; a decoding a base and what differs; a column and a figure a name."""
-    folder, datasets = root / "workflow/papers/toy", root / "workflow/datasets"
+    folder, datasets = add_toy_paper(copy_project(tmp_path)), tmp_path / "workflow/datasets"
     (datasets / "mine.yaml").write_text((datasets / "grammar-smoke-en-de.yaml").read_text())
     (folder / "table1.csv").unlink()
     (folder / "rows.csv").write_text(TOY_TABLE + "Narrow,19.0,narrow,ours-to-run\n")
@@ -53,7 +45,7 @@ def test_new_parts_of_a_paper_are_a_few_lines(root):
         paper["figures"]["losses"]["systems"] = ["base", "narrow"]
 
     edit(folder / "paper.yaml", change)
-    output = require(call(root, "snakemake", "-n", "-p", *TOY))
+    output = require(call(tmp_path, "snakemake", "-n", "-p", "--config", "scale=smoke", "--", "toy"))
     assert trained(output) == {f"toy/{system} on mine" for system in ("base", "narrow")} and jobs(output)["table"] == 1
     plans = re.findall(r"-- decode .*--plan '(.*?)'", output)
     assert len(plans) == 2

@@ -68,17 +68,28 @@ def test_a_workflow_does_not_wait_after_its_last_job(project, target, status):
 
 
 REFUSES = """#!/bin/sh
-case "$0" in *sbatch) echo "sbatch: error: invalid partition specified: low
+case "$0" in *sbatch)
+  (echo $SLURM_CONF; cat .snakemake/drivers/*) > seen
+  echo "sbatch: error: invalid partition specified: low
 sbatch: error: Batch job submission failed: Invalid partition name specified" >&2; exit 1;; esac
 """
 
 
-def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, monkeypatch):
-    for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
-        install(tmp_path / "bin" / name, REFUSES, monkeypatch)
-    os.utime(touch(project / CORPUS / "logs/generate.log", "error: of an earlier try\n"), (1e9, 1e9))
-    target = f"{CORPUS}/raw.done"
-    done = call(project, "snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", target)
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """A project, and its Snakemake that was itself a job of Slurm, which refused another one."""
+    project = copy_project(tmp_path_factory.mktemp("refused"))
+    job = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "2", "SLURM_CONF": "/etc/a.conf"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
+            install(project / "bin" / name, REFUSES, patch)
+        os.utime(touch(project / CORPUS / "logs/generate.log", "error: of an earlier try\n"), (1e9, 1e9))
+        command = ("snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", f"{CORPUS}/raw.done")
+        return project, call(project, *command, **job)
+
+
+def test_refused_slurm_job_ends_with_the_message_of_slurm(refused):
+    project, done = refused
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: ")
@@ -87,16 +98,9 @@ def test_refused_slurm_job_ends_with_the_message_of_slurm(project, tmp_path, mon
     assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
 
 
-def test_driver_job_keeps_its_identity_and_cluster(project, tmp_path, monkeypatch):
+def test_driver_job_keeps_its_identity_and_cluster(refused):
     """Snakemake's executor takes them away; without them its next start, on another node, was refused."""
-    for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
-        install(tmp_path / "bin" / name, REFUSES, monkeypatch)
-    seen = tmp_path / "seen"
-    install(tmp_path / "bin/sbatch", f"#!/bin/sh\n(echo $SLURM_CONF; cat .snakemake/drivers/*) > {seen}; exit 1\n")
-    for variable, value in {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "2", "SLURM_CONF": "/etc/a.conf"}.items():
-        monkeypatch.setenv(variable, value)
-    call(project, "snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", f"{CORPUS}/raw.done")
-    cluster, record = seen.read_text().split("\n", 1)
+    cluster, record = (refused[0] / "seen").read_text().split("\n", 1)
     driver = json.loads(record)
     assert (cluster, driver["job"], driver["restart"]) == ("/etc/a.conf", "7", 2)
 
