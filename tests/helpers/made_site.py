@@ -22,6 +22,12 @@ from pipeline.metrics.brackets import Parses
 from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.metric import MetricInputs, Texts, Translations
 from pipeline.papers.project import Project
+from pipeline.report.site import outputs
+from pipeline.report.site.output_set import output_sets
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.papers import write_paper
+from pipeline.report.site.runs import write_run
+from pipeline.report.site.site_data import SiteData, paper_page, run_page
 
 WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]
 SENTENCES, RATE = 40, 16_000
@@ -35,6 +41,33 @@ def make_results(project: Project, marker: str = "warm") -> None:
     make_parses(project)
     failed = project.runs_of("weighted", "A", "wmt14-en-de")[0]
     write_failure(folder_of(project, failed), "micro-batch of 3 x 9 tokens does not fit <b>")
+
+
+def begun_site(project: Project, out: Path) -> Pages:
+    """Return the pages of a site that has only its assets; a whole site takes seconds."""
+    pages = Pages(out, SiteData(project, False))
+    pages.assets()
+    return pages
+
+
+def page_of_paper(project: Project, out: Path, paper: str) -> str:
+    """Write the pages of a paper, and return the main one."""
+    write_paper(begun_site(project, out), paper)
+    return (out / paper_page(paper)).read_text(encoding="utf-8")
+
+
+def page_of_run(project: Project, out: Path, run: RunId) -> str:
+    """Write the page of a run, and return it."""
+    write_run(begun_site(project, out), run, {})
+    return (out / run_page(run)).read_text(encoding="utf-8")
+
+
+def pages_of_outputs(project: Project, out: Path) -> list[str]:
+    """Write the pages of all outputs, and return them."""
+    pages = begun_site(project, out)
+    for output_set in output_sets(pages.site):
+        outputs.write_outputs(pages, output_set)
+    return [path.read_text(encoding="utf-8") for path in out.glob("outputs-*.html")]
 
 
 def sentences(marker: str) -> list[str]:

@@ -27,7 +27,7 @@ from fabricated import (
 )
 from lxml import html
 from made_records import decoded, progress_line
-from made_site import make_results, sentences
+from made_site import make_results, page_of_paper, page_of_run, pages_of_outputs, sentences
 from real_project import real_project
 
 from pipeline.analysis.claims.verdicts import Verdict
@@ -46,8 +46,8 @@ from pipeline.report.site.output_set import OutputSet
 from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.report.site.overview import make_card
 from pipeline.report.site.pages import Pages, as_json, with_code, without_code
-from pipeline.report.site.papers import NOT_TESTED, caption, common_titles, figure, shown_verdict, write_paper
-from pipeline.report.site.runs import training_charts, write_run
+from pipeline.report.site.papers import NOT_TESTED, caption, common_titles, figure, shown_verdict
+from pipeline.report.site.runs import training_charts
 from pipeline.report.site.site_data import SiteData, paper_page, run_page
 from pipeline.report.site.tables import row_state, with_empty_named
 from pipeline.stages import PIPELINE
@@ -76,7 +76,7 @@ def site_of(project, out: Path, private: bool = False) -> Path:
 def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, line):
     monkeypatch.setattr(made_site, "spoilt", lambda lines, share: [line] * len(lines))
     make_results(project)
-    pages = [*map(read, site_of(project, tmp_path / "site").glob("outputs-*.html"))]
+    pages = pages_of_outputs(project, tmp_path / "site")
     assert len(pages) >= 3
     assert not any(re.search(r"\b(nan|NaN|inf|Infinity)\b", page) for page in pages)
 
@@ -84,7 +84,7 @@ def test_hypotheses_without_a_word_have_pages(project, tmp_path, monkeypatch, li
 def test_page_of_outputs_names_the_one_seed_that_it_shows(tmp_path):
     project = real_project({"work": str(tmp_path / "work"), "scale": "demo", "seeds": [7, 2]})
     make_results(project)
-    pages = [*map(read, site_of(project, tmp_path / "site").glob("outputs-*.html"))]
+    pages = pages_of_outputs(project, tmp_path / "site")
     assert len(pages) >= 3 and all(" with seed 7, " in page for page in pages)
 
 
@@ -106,7 +106,7 @@ def test_table_and_figure_that_were_cut_short_are_shown(project, tmp_path, monke
     touch(project.layout.path(ExampleTable("multichannel", "table3")), "item,ours,bleu\na,ein Hund,1.0\nb,ein")
     picture = touch(project.layout.path(Figure("multichannel", "figure3")), "<svg/>")
     touch(picture.with_suffix(".csv"), "system,longer_than,bleu\nRNN,10,20.5\nodd")
-    page = read(site_of(project, tmp_path / "site") / "paper-multichannel.html")
+    page = page_of_paper(project, tmp_path / "site", "multichannel")
     assert row_of(page, "b") == ["b", "ein", ""] and row_of(page, "odd") == ["odd", "", ""]
 
 
@@ -163,10 +163,8 @@ def test_pages_do_not_need_freed_training_text(project, tmp_path):
     texts = [*(tmp_path / "work").rglob("prepared/train.tok.*")]
     for path in texts:
         path.unlink()
-    site = site_of(project, tmp_path / "site")
-    assert texts
-    check_links(site)
-    assert not any("by frequency" in read(page) for page in site.glob("*.html"))
+    pages = pages_of_outputs(project, tmp_path / "site")
+    assert texts and pages and not any("by frequency" in page for page in pages)
 
 
 @pytest.mark.parametrize("fault", ["another beam", "a faulty record", "an earlier training"])
@@ -182,12 +180,13 @@ def test_score_that_does_not_count_is_on_no_page(project, tmp_path, fault):
             output.with_suffix(".json").write_text("{}")
         case "an earlier training":
             ScoreFile.read(score).model_copy(update={"training": "old"}).write(score)
-    site = site_of(project, tmp_path / "site")
+    pages_of_outputs(project, site := tmp_path / "site")
     assert [run_page(run) in read(site / "data/grammar-en-de-dev.js") for run in (old, current)] == [False, True]
-    for run, names in ((old, {"uniform"}), (current, {"final"})):
-        (table,) = html.fromstring(read(site / run_page(run))).xpath("//table[@id='scores']")
+    pages = [page_of_run(project, site, run) for run in (old, current)]
+    for page, names in zip(pages, ({"uniform"}, {"final"}), strict=True):
+        (table,) = html.fromstring(page).xpath("//table[@id='scores']")
         assert {row[4].text for row in table.xpath("tbody/tr")} == names
-    assert "final/scores.json" in read(site / run_page(old)).partition("not scored</summary>")[2]
+    assert "final/scores.json" in pages[0].partition("not scored</summary>")[2]
 
 
 @pytest.mark.parametrize(("beam", "said"), [(4, NOT_TESTED), (7, str(Verdict.NOT_RUN))])
@@ -267,8 +266,7 @@ def test_command_for_claims_stands_only_where_runs_are_missing(project, tmp_path
     runs = make_card(SiteData(project, False), "multichannel", [], {}).totals.runs
     for run in runs[missing:]:
         write_training(project, run, [2.0], [2.0])
-    write_paper(Pages(tmp_path / "site", SiteData(project, False)), "multichannel")
-    page = read(tmp_path / "site/paper-multichannel.html")
+    page = page_of_paper(project, tmp_path / "site", "multichannel")
     assert " not run</span>" in page and (" not run</span> <code>snakemake " in page) == bool(missing)
 
 
@@ -300,13 +298,14 @@ def test_cell_of_some_seeds_links_to_the_run_that_explains_it(tmp_path):
 
 
 def test_trained_system_without_scores_is_not_called_not_run(project, tmp_path):
-    for system in ("attention/C1", "C"):
-        write_training(project, project.runs_of("weighted", system, "wmt14-en-de")[0], [2.0], [2.0])
-    page = read(site_of(project, tmp_path / "site") / "paper-weighted.html")
-    rows = page.split('<table class="sorted pinned fold-settings fold-cost" id="table-table2">')[1].split("</tbody>")[0]
-    for row in re.findall("<tr>.*?</tr>", rows, re.DOTALL):
-        if row_of(row, "")[0].endswith("Transformer C"):
-            assert "not scored" in row and "not run" not in row
+    runs = [project.runs_of("weighted", system, "wmt14-en-de")[0] for system in ("attention/C1", "C")]
+    for run in runs:
+        write_training(project, run, [2.0], [2.0])
+    page = page_of_paper(project, tmp_path / "site", "weighted")
+    rows = page.split('id="table-table2"')[1].split("</tbody>")[0].split("<tr")
+    for run in runs:
+        (row,) = [row for row in rows if run_page(run) in row]
+        assert "not scored" in row and "not run" not in row
     assert re.search(r"snakemake --config \S+ -- results/demo/weighted/table2.csv<", unescape(page))
 
 
@@ -314,10 +313,9 @@ def test_row_with_some_of_its_scores_is_incomplete_as_in_the_csv(project, tmp_pa
     (run,) = project.runs_of("attention", "base", "wmt14-en-de")
     write_training(project, run, [2.0], [2.0])
     write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(1.0))
-    site = site_of(project, tmp_path / "site")
-    page = read(site / "paper-attention.html").split('id="table-table3"')[1].split("</tbody>")[0]
+    page = page_of_paper(project, tmp_path / "site", "attention").split('id="table-table3"')[1].split("</tbody>")[0]
     (row,) = [row for row in page.split("<tr") if run_page(run) in row]
-    with open(site / "tables/attention.table3.csv", encoding="utf-8", newline="") as lines:
+    with open(tmp_path / "site/tables/attention.table3.csv", encoding="utf-8", newline="") as lines:
         found = {line["status"] for line in csv.DictReader(lines) if line["ppl_ours"]}
     assert found == {"incomplete"} and re.findall('class="badge ([^"]*)"', row)[-1] == "incomplete"
 
@@ -338,7 +336,7 @@ def test_claim_says_why_it_is_not_judged_or_its_caveat(project, tmp_path):
         (run,) = project.runs_of("attention", system, "wmt14-en-de")
         write_training(project, run, [2.5, *[2.0] * 7, last, last], [1.0] * 10)
         write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(nats))
-    page = read(site_of(project, tmp_path / "site") / "paper-attention.html")
+    page = page_of_paper(project, tmp_path / "site", "attention")
     claims = dict(re.findall(r'id="claim-([\w-]+)">(.*?)</article>', page, re.DOTALL))
     assert "<dt>caveat</dt><dd>h = 1: its dev loss ended 20% above its lowest</dd>" in claims["one-head"]
     assert "<dt>why not</dt>" in claims["many-heads"] and "<dt>caveat</dt>" not in claims["many-heads"]
@@ -348,25 +346,26 @@ def test_claim_says_why_it_is_not_judged_or_its_caveat(project, tmp_path):
 def test_a_page_that_is_published_has_no_password(site, tmp_path):
     project = real_project(site[0].config.model_dump() | {"mirror": "https://me:s3cr@t@host/data"})
     scored = next(SiteData(project, False).existing(Score)).run
-    write_run(Pages(tmp_path, SiteData(project, False)), scored, {})
-    page = read(tmp_path / run_page(scored))
+    page = page_of_run(project, tmp_path / "site", scored)
     assert "mirror=https://…@host/data" in page and "cr@t" not in page
 
 
-def test_commands_of_a_run_page_are_quoted_for_a_shell(tmp_path):
+def test_commands_of_a_run_page_make_what_is_missing_there(tmp_path):
+    """They are quoted for a shell."""
     project = real_project({"work": str(tmp_path / "it's my work"), "scale": "demo"})
-    done, failed = (project.runs_of("weighted", system, "wmt14-en-de")[0] for system in ("C", "A"))
-    write_score(project, done, "bleu_paper", "final", "dev", bleu_statistics(0.5))
+    failed, trained, scored = (project.runs_of("weighted", system, "wmt14-en-de")[0] for system in ("A", "N4", "C"))
     write_failure(folder_of(project, failed), "no memory")
-    data, places = SiteData(project, False), []
-    for run in (done, failed):
-        write_run(pages := Pages(tmp_path / "site", data), run, {})
-        pages.assets()
-        text = unescape(read(tmp_path / "site" / run_page(run)))
+    write_training(project, trained, [2.0], [2.0])
+    write_score(project, scored, "bleu_paper", "final", "dev", bleu_statistics(0.5))
+    places = {}
+    for run in (failed, trained, scored):
+        text = unescape(page_of_run(project, tmp_path / "site", run))
         commands = re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", text)
-        places += [word for command in commands for word in shlex.split(command) if "/runs/" in word]
-    folders = tuple(f"{project.layout.run(run)}" for run in (done, failed))
-    assert len(places) >= 4 and all(place.startswith(folders) for place in places)
+        words = [word for command in commands for word in shlex.split(command) if "/runs/" in word]
+        assert all(word.startswith(f"{project.layout.run(run)}") for word in words)
+        places[run] = [word.removeprefix(f"{project.layout.run(run)}") for word in words]
+    assert "/done.json" in places[failed] and len(places[scored]) >= 2
+    assert "/final/scores.json" in places[trained] and "/done.json" not in places[trained]
 
 
 def test_the_commands_that_verify_a_number_do_that(site):
@@ -609,8 +608,7 @@ def test_scores_of_one_test_set_and_decoding_do_not_name_them(project, tmp_path,
     write_training(project, run, [2.0], [2.0])
     write_score(project, run, "bleu_paper", decoding, "dev", bleu_statistics(0.5))
     write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(2.0))
-    site = site_of(project, tmp_path / "site")
-    assert ('class="which' in read(site / run_page(run))) == named
+    assert ('class="which' in page_of_run(project, tmp_path / "site", run)) == named
 
 
 def test_data_that_was_only_scored_is_named_with_its_terms(site):

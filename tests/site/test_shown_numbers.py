@@ -1,10 +1,8 @@
 """Numbers on pages are those of the right test set, are readable, and are called by their state."""
 
 import re
-from html import unescape
 
 import pytest
-from fabricated import folder_of, touch, write_failure, write_training
 from real_project import real_project
 
 from pipeline.analysis.cells.cell import shown_interval
@@ -16,8 +14,7 @@ from pipeline.report.labels import Labels, with_minus
 from pipeline.report.site.charts import Axis, heat
 from pipeline.report.site.pages import Pages, breaking
 from pipeline.report.site.papers import NOT_TESTED
-from pipeline.report.site.runs import write_run
-from pipeline.report.site.site_data import SiteData, run_page
+from pipeline.report.site.site_data import SiteData
 from pipeline.report.site.tables import shown_table
 
 
@@ -111,20 +108,6 @@ def test_mean_of_many_test_sets_names_its_ends(shipped):
     labels = Labels(PaperView(shipped, "multichannel"))
     several = [score for score in shipped.claims["multichannel"].scores.values() if len(score.splits) > 2]
     assert several and all(labels.test_sets(score).count(" to ") == 1 for score in several)
-
-
-def test_run_page_names_the_command_for_what_is_missing(project, tmp_path):
-    failed, trained = (project.runs_of("weighted", system, "wmt14-en-de")[0] for system in ("A", "C"))
-    write_failure(folder_of(project, failed), "no memory")
-    write_training(project, trained, [2.0], [2.0])
-    data, pages = SiteData(project, False), {}
-    for run in (failed, trained):
-        write_run(Pages(tmp_path / "site", data), run, {})
-        touch(tmp_path / "site/assets/site.css")
-        pages[run] = unescape((tmp_path / "site" / run_page(run)).read_text(encoding="utf-8"))
-    assert f" -- {project.layout.run(failed)}/done.json</pre>" in pages[failed]
-    scores = f" -- {project.layout.run(trained)}/final/scores.json"
-    assert scores in pages[trained] and "done.json</pre>" not in pages[trained]
 
 
 @pytest.mark.parametrize(("label", "crowded"), [("10–99", False), ("100–999", True)])
