@@ -16,6 +16,7 @@ import pytest
 import yaml
 from cipher import cipher, write_texts
 from copied_project import call, copy_project, environment_of, require
+from real_project import load_once
 
 import reprise as api
 from pipeline.core.errors import UserError
@@ -62,6 +63,7 @@ def root(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def here(root, monkeypatch):
     monkeypatch.chdir(root)
+    load_once(monkeypatch, root, root)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fabricated import touch
-from real_project import ROOT, real_project
+from real_project import ROOT, load_once, real_project
 
 import reprise
 from pipeline.core.errors import UserError
@@ -84,6 +84,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("workflow", "config.yaml", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
+    load_once(monkeypatch, tmp_path, ROOT)
 
 
 @pytest.mark.parametrize("name", WRONG)
