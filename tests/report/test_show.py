@@ -167,13 +167,6 @@ def test_failed_training_of_a_language_model_is_counted(project, tmp_path, capsy
     assert "\nTrainings: 1 failed; `reprise status` shows more.\n" in capsys.readouterr().out
 
 
-def test_row_of_which_a_seed_is_missing_is_called_incomplete(tmp_path, capsys):
-    project = real_project({"work": str(tmp_path), "seeds": 2})
-    write_training(project, project.runs_of("weighted", "C", "wmt14-en-de")[0], [2.0], [2.0])
-    assert show(tmp_path, "--set", "seeds=2") == 0
-    assert "9 not run, 1 incomplete" in " ".join(capsys.readouterr().out.split())
-
-
 def test_table_without_scores_shows_its_columns_and_states(project, capsys):
     paper, run = project.papers["weighted"], project.runs_of("weighted", "C", "wmt14-en-de")[0]
     entry, name = paper.tables["table2"], "parameters_here"
@@ -200,12 +193,6 @@ def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, 
     assert show(tmp_path) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"{alike} of 1 pairs of rows are in the printed order" in said
-
-
-def test_rows_of_one_label_are_named_by_differing_settings(project):
-    names = fill(project, "weighted", "table2").names
-    assert len(set(names)) == len(names)
-    assert "Transformer N = 4" in names and "Transformer C" in names
 
 
 def test_shown_score_has_its_spread_over_seeds(tmp_path, capsys):

@@ -57,6 +57,12 @@ def test_sides_without_a_visible_character_are_empty(tmp_path):
     assert [*read_columns(pairs)] == [("one", ""), ("", "zwei")]
 
 
+def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(tmp_path, caplog):
+    path = write(tmp_path / "sheet.tsv", ['"He said ""no""."\t"Er sagte ""nein""."\r', '"Two."\t"Zwei."\r'])
+    assert [*read_columns(path)] == [('He said "no".', 'Er sagte "nein".'), ("Two.", "Zwei.")]
+    assert "sheet.tsv: removed the quotation marks of a spreadsheet" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("first", "is_header"), [("English\tDeutsch", True), ("go.\tgeh.", False), ("a dog\tHund", False)]
 )
@@ -106,8 +112,6 @@ def test_text_in_any_language_is_prepared_as_the_file_says(root):
     assert all(source["redistributable"] for source in record["sources"].values())
     stage = ["--dataset", str(path), "--corpus", "corpus"]
     assert main(["download", *stage, "--downloads", "downloads"]) == 0
-    for name in ("prepare", "subwords", "encode"):
-        assert main([name, *stage]) == 0
     assert (root / "corpus/raw/train.uk").read_bytes() == (root / "train.uk").read_bytes()
     write(root / "train.uk", sentences(300, 99))  # edited since
     assert main(["download", "--dataset", str(path), "--corpus", "other", "--downloads", "elsewhere"]) == 1

@@ -99,14 +99,3 @@ def test_new_warns_of_a_small_test_set(root, caplog):
     assert reprise(["new", "dataset", "own", *files, "--split", "0.3/0.3/0.4"]) == 0
     assert "own: a test set of 20 is small: only differences of about 7.1 BLEU" in caplog.text
     assert "1 BLEU is; --split or --test sets its size" in caplog.text
-
-
-def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(root, caplog):
-    pairs = [(f'He said "no {number}" twice.', f'Er sagte "nein {number}" zweimal.') for number in range(12)]
-    rows = ["\t".join('"{}"'.format(text.replace('"', '""')) for text in pair) + "\r" for pair in pairs]
-    words = ["--pairs", write(root / "sheet.tsv", rows), "--languages", "en", "de", *SHARES]
-    assert reprise(["new", "dataset", "own", *words]) == 0
-    files = ([root / f"data/own/{split}.{side}" for split in ("train", "dev", "test")] for side in ("en", "de"))
-    texts = (b"".join(path.read_bytes() for path in paths).decode().split("\n")[:-1] for paths in files)
-    assert sorted(zip(*texts, strict=True)) == sorted(pairs)
-    assert "sheet.tsv: removed the quotation marks of a spreadsheet" in caplog.text

@@ -210,6 +210,12 @@ SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
 PLAIN = {"architecture": "transformer", **SMALL}
 
 
+def untrained(config, **decoding) -> SimpleNamespace:
+    """Return a model as an export reads it, before any training."""
+    trained = SimpleNamespace(spec=SimpleNamespace(model=config, fusion=None), model=build_model(config, (20, 20)))
+    return SimpleNamespace(name="run", trained=trained, symbols=(None, None), config=DecodingConfig(**decoding))
+
+
 @pytest.mark.parametrize(
     ("config", "why"),
     [
@@ -219,18 +225,12 @@ PLAIN = {"architecture": "transformer", **SMALL}
     ],
 )
 def test_export_refuses_models_that_ctranslate2_does_not_have(config, why):
-    network, spec = build_model(config, (20, 20)), SimpleNamespace(model=config, fusion=None)
-    model = SimpleNamespace(name="run", trained=SimpleNamespace(spec=spec, model=network))
     with pytest.raises(UserError, match=why):
-        plain_transformer(model)
+        plain_transformer(untrained(config))
 
 
 def test_export_does_not_leave_out_a_language_model(tmp_path):
-    config = TransformerConfig(**PLAIN)
-    network, spec = build_model(config, (20, 20)), SimpleNamespace(model=config, fusion=None)
-    decoding = DecodingConfig(ngram_order=3, lm_weight=0.2)
-    trained = SimpleNamespace(spec=spec, model=network)
-    model = SimpleNamespace(name="run", trained=trained, symbols=(None, None), config=decoding)
+    model = untrained(TransformerConfig(**PLAIN), ngram_order=3, lm_weight=0.2)
     with pytest.raises(UserError, match="decoding uses a language model"):
         export(model, tmp_path / "ct2")
 
