@@ -263,22 +263,6 @@ def test_order_of_steps_differs_by_epoch_and_seed(corpus):
     assert all(abs(np.corrcoef(order, np.arange(len(order)))[0, 1]) < 0.75 for order in orders)
 
 
-@pytest.mark.parametrize("wider", ["src", "tgt"])
-def test_the_wider_side_counts_in_steps_and_micro_batches(tmp_path, seed, wider):
-    """Steps and micro-batches keep their budgets, padding included."""
-    generator = np.random.default_rng(seed)
-    short = generator.integers(1, 13, 300)
-    long = 3 * short + generator.integers(-1, 2, 300)
-    write_encoded(tmp_path, *((long, short) if wider == "src" else (short, long)), seed)
-    data = batches(tmp_path)
-    for step in range(len(data)):
-        parts = data.micro_batches(step)
-        widest = max(max(part.src.shape[1], part.tgt_out.shape[1]) for part in parts)
-        assert sum(len(part.src) for part in parts) * widest <= BUDGET
-        assert max(map(size, parts)) <= MICRO
-    assert max(map(size, data.largest_micro_batches())) <= MICRO
-
-
 def test_sampled_shapes_are_those_of_the_micro_batches(corpus):
     data = batches(corpus)
     steps = range(2 * len(data))

@@ -51,15 +51,20 @@ def dataset(layout: str, parts: dict[str, list[dict]]) -> RecordedDataset:
     return validate(Dataset, record(**settings), "test")
 
 
+def transcribed(split: str, reader: int, count: int) -> dict[str, bytes]:
+    """Return recordings of a reader in LibriSpeech's layout, from half a second on, and their transcripts."""
+    names = [f"{reader}-1-000{number}" for number in range(count)]
+    files = {f"Set/{split}/{name}.flac": audio(0.5 + number / 4) for number, name in enumerate(names)}
+    return files | {f"Set/{split}/{reader}-1.trans.txt": "".join(f"{name} WORD\n" for name in names).encode()}
+
+
 def test_librispeech_is_listed_by_its_transcripts(tmp_path):
-    members, splits = {"LibriSpeech/README.TXT": "read me"}, {"train": "train-clean-100", "dev": "dev-clean"}
-    splits["test"] = "test-clean"
-    for reader, split in enumerate(splits.values(), start=7):
-        folder = f"LibriSpeech/{split}/{reader}/1"
-        members |= {f"{folder}/{reader}-1-000{number}.flac": audio(0.5 + number / 4) for number in range(2)}
-        members[f"{folder}/{reader}-1.trans.txt"] = f"{reader}-1-0000 FIRST\tLINE\n{reader}-1-0001 SECOND\n"
+    members = {"Set/README.TXT": b"read me"}
+    for reader, split in enumerate(SPLITS, start=7):
+        members |= transcribed(split, reader, 2)
+    members["Set/dev/8-1.trans.txt"] = b"8-1-0000 FIRST\tLINE\n8-1-0001 SECOND\n"
     path = archive(tmp_path / "libri.tar.gz", members)
-    parts = {split: [{"source": "libri.tar.gz", "members": f"LibriSpeech/{name}/*"}] for split, name in splits.items()}
+    parts = {split: [{"source": "libri.tar.gz", "members": f"Set/{split}/*"}] for split in SPLITS}
     listed = collected(tmp_path, "librispeech", parts, {"libri.tar.gz": path})["dev"]
     assert [(one.text, one.speaker, one.seconds) for one in listed] == [("FIRST LINE", "8", 0.5), ("SECOND", "8", 0.75)]
     assert all(utterance.audio.is_file() for utterance in listed)
@@ -165,13 +170,6 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     assert texts(stm, "*.stm", "stm") == ["what's up"]
 
 
-def transcribed(split: str, reader: int, count: int) -> dict[str, bytes]:
-    """Return recordings of a reader in LibriSpeech's layout, from half a second on, and their transcripts."""
-    names = [f"{reader}-1-000{number}" for number in range(count)]
-    files = {f"Set/{split}/{name}.flac": audio(0.5 + number / 4) for number, name in enumerate(names)}
-    return files | {f"Set/{split}/{reader}-1.trans.txt": "".join(f"{name} WORD\n" for name in names).encode()}
-
-
 @pytest.mark.parametrize("kind", ["folder", "hard", "table"])
 def test_recordings_under_two_names_count_once(tmp_path, caplog, kind):
     """A link to a folder, or hard links to its files, which the pattern of the split matches too."""
@@ -238,14 +236,6 @@ def test_unpacked_recordings_need_no_space_again(tmp_path, monkeypatch):
     unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "out")
     with pytest.raises(UserError, match=r"the recordings of r\.tar will need"):
         unpack(tmp_path / "r.tar", ["R/*"], (".wav",), tmp_path / "another")
-
-
-def test_the_last_of_two_texts_of_one_name_is_read(tmp_path, caplog):
-    """It is read in its own place, after the texts between."""
-    path = tmp_path / "t.tar"
-    path.write_bytes(pack([("T/a.txt", b"one\n"), ("T/b.txt", b"b\n"), ("T/a.txt", b"two\n")], "tar"))
-    assert texts(path, "T/*.txt") == ["b", "two"]
-    assert caplog.messages.count("t.tar: has T/a.txt more than once; the last one counts") == 1
 
 
 @pytest.mark.parametrize("pattern", ["T/*.txt", "T/b.txt"])

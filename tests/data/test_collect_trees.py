@@ -81,29 +81,23 @@ def test_unavailable_trees_give_one_message_with_a_remedy(tmp_path):
         collect(tmp_path, fetched(source))
 
 
-@pytest.mark.parametrize(
-    ("expected", "message"),
-    [
-        ({"train": {"lines": 8}}, "7 trees found, expected 8"),
-        ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove the"),
-    ],
-)
-def test_split_with_another_digest_is_refused_and_not_written(tmp_path, expected, message):
-    with pytest.raises(UserError, match=message):
-        mirrored(tmp_path, expected=expected)
-    assert not (tmp_path / f"corpus/raw/{next(iter(expected))}.trees").exists()
+OTHER = {"lines": 2, "sha256": "0" * 64}
 
 
 @pytest.mark.parametrize(
-    ("trees", "message"),
+    ("split", "trees", "expected", "message"),
     [
-        (TREES[:8], "1 tree from number 8 on, expected 2"),
-        ([*TREES[:2], "(S (NN broken)", *TREES[2:]], r"t\.gz: line 3: this tree is not closed"),
+        ("train", TREES, {"lines": 8}, "7 trees found, expected 8"),
+        ("dev", TREES, OTHER, "dev.trees: sha256 of the trees is .*, expected 000.*remove the"),
+        ("dev", TREES[:8], None, "1 tree from number 8 on, expected 2"),
+        ("train", [*TREES[:2], "(S (NN broken)", *TREES[2:]], None, r"t\.gz: line 3: this tree is not closed"),
     ],
+    ids=["other number", "other digest", "too few", "broken"],
 )
-def test_file_with_too_few_or_broken_trees_is_refused(tmp_path, trees, message):
+def test_split_that_is_not_as_described_is_not_written(tmp_path, split, trees, expected, message):
     with pytest.raises(UserError, match=message):
-        mirrored(tmp_path, trees)
+        mirrored(tmp_path, trees, expected={split: expected} if expected else {})
+    assert not (tmp_path / f"corpus/raw/{split}.trees").exists()
 
 
 def licensed() -> dict:

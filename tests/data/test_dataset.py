@@ -75,6 +75,9 @@ def test_each_source_file_is_described_once_with_its_terms():
     assert not any(re.search(r"^ *(sha256|md5): |https?://.*\.t?gz", path.read_text(), re.M) for path in SHIPPED)
 
 
+SIZE = {"pairs": [1, 1, 1], "src_subwords": 1, "tgt_subwords": 1, "raw_bytes": 1}
+FURTHER = {"splits": dict.fromkeys(("train", "dev", "test", "test2"), one_part(SIDE, SIDE))}
+PACKAGED = {"splits": dict.fromkeys(("train", "dev", "test"), one_part({"package": "P", "member": "a"}, SIDE))}
 FAULTS = {
     "unknown key": ({"cleaning": {"max_tokens": 5, "max_ratio": 2, "min_tokens": 1}}, "min_tokens"),
     "ratio below one": ({"cleaning": {"max_tokens": 5, "max_ratio": 0.5}}, "max_ratio.*0.5"),
@@ -87,6 +90,15 @@ FAULTS = {
     "missing split": ({"splits": {"train": one_part(SIDE, SIDE)}}, "split dev, test is missing"),
     "unknown kind": ({"kind": "downlaod"}, "downlaod"),
     "no code of a language": ({"src": "English"}, "src.*English"),
+    "test set without a name": (FURTHER, "test2 has no name under further_test_sets"),
+    "name without a test set": ({"further_test_sets": ["b"]}, "split test2 is missing"),
+    "size of too few splits": (
+        FURTHER | {"further_test_sets": ["b"], "size": SIZE},
+        "size.pairs needs a number for each of train, dev, test, test2",
+    ),
+    "unknown package": (PACKAGED, "splits name P, but it is not under packages"),
+    "unused package": ({"packages": {"P": "x"}, "otherwise": "y"}, "no split uses package P"),
+    "package without otherwise": (PACKAGED | {"packages": {"P": "x"}}, "set `otherwise` if, and only if, there are"),
 }
 
 

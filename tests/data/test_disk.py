@@ -13,7 +13,7 @@ import pytest
 from toy_corpus import make_dataset, write_toy_raw
 
 from pipeline.core import disk
-from pipeline.core.disk import SPARE_BYTES, cache_folder, format_bytes, own_folder, require_space
+from pipeline.core.disk import SPARE_BYTES, cache_folder, own_folder, require_space
 from pipeline.core.errors import UserError
 from pipeline.data.text.encode import encode
 from pipeline.data.text.prepare import prepare
@@ -34,11 +34,6 @@ def test_disk_check_passes_or_names_what_does_not_fit(monkeypatch, tmp_path):
         require_space(tmp_path / "not/there/yet", 100, "a thing")
         with pytest.raises(UserError, match=said):
             require_space(tmp_path, 101, "a thing")
-
-
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (12345, "12.3 kB"), (5.43e10, "54.3 GB")])
-def test_sizes_are_short(count, text):
-    assert format_bytes(count) == text
 
 
 def test_preparing_and_encoding_ask_first(monkeypatch, tmp_path):

@@ -127,23 +127,6 @@ def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
     assert len(SpeechSplit(alike, "test", alike).src) == 6
 
 
-def test_speaker_cmvn_removes_other_recording_levels(corpora, recordings, tmp_path):
-    """Speakers are normalised by the statistics of their own corpus, even if the model was trained on another."""
-    louder = {split: tmp_path / f"{split}.tsv" for split in recordings}
-    for split, manifest in recordings.items():
-        utterances = [replace(one, audio=tmp_path / one.audio.name) for one in read_manifest(manifest)]
-        write_manifest(louder[split], utterances)
-        for one in utterances:
-            samples, rate = soundfile.read(manifest.with_name(one.audio.name))
-            soundfile.write(one.audio, 2 * samples, rate, subtype="FLOAT")
-    compute_features(own(speaker_cmvn=True, speeds=SPEEDS), louder, tmp_path / "louder", 1)
-    numbers, learnt_on = np.arange(6), corpora[1]
-    heard, as_learnt = (
-        SpeechSplit(encoded, "test", learnt_on).batch(numbers) for encoded in (tmp_path / "louder/encoded", learnt_on)
-    )
-    np.testing.assert_allclose(heard.frames, as_learnt.frames, atol=0.1)
-
-
 @pytest.mark.parametrize("speaker", ["", "unnamed"])
 def test_speakers_without_a_name_are_refused(recordings, tmp_path, speaker):
     nameless = tmp_path / "train.tsv"

@@ -8,7 +8,6 @@ from time_limit import within
 from toy_corpus import make_dataset, random_lines
 from written_languages import WRITTEN
 
-from pipeline.core.errors import UserError
 from pipeline.data.text.cleaning import prepare_chunk
 from pipeline.data.text.segmentation import dictionary, segment
 from pipeline.data.text.spacing import correct_spaces, spaces_in
@@ -138,11 +137,6 @@ def test_the_dataset_chooses_for_the_chinese_side_alone(segmenter, expected):
     dataset = make_dataset(src="zh", tgt="en", segmenter=segmenter)
     chunk = prepare_chunk([("我 喜欢北京。".encode(), b"I like Beijing.")], dataset, drop_outliers=False)
     assert chunk.tokens == (expected, "I like Beijing .\n")
-
-
-def test_a_segmenter_without_chinese_is_refused():
-    with pytest.raises(UserError, match="segmenter is for Chinese"):
-        make_dataset(segmenter="jieba")
 
 
 @pytest.mark.parametrize("segmenter", ["jieba", "characters"])

@@ -59,8 +59,9 @@ def test_the_report_adds_up_on_random_faults(tmp_path, seed):
     assert pairs[place] in BAD["empty"]
 
 
-def test_processes_do_not_change_a_byte(tmp_path):
-    write_toy_raw(tmp_path, pairs=2300)
+def test_processes_do_not_change_a_byte(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.data.text.prepare.PAIRS_PER_CHUNK", 100)
+    write_toy_raw(tmp_path)
     digests = []
     for processes in (1, 2):
         prepare(make_dataset(), tmp_path, processes)

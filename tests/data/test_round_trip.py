@@ -93,8 +93,8 @@ WORDS = {"kind": "word", "vocab_size": 9}
     ("changes", "message"),
     [
         ({"tgt": "ja"}, "moses splits at spaces, but ja has none"),
-        ({"tgt": "zh"}, "moses splits at spaces, but zh has none"),
         ({"tokeniser": "none", "tgt": "zh", "segmenter": "jieba"}, "segmenter has no effect"),
+        ({"segmenter": "jieba"}, "segmenter is for Chinese"),
         ({"tokeniser": "none", "subwords": WORDS}, "needs the words of a tokeniser"),
         ({"tgt": False}, 'write "no" in quotation marks'),
         ({"tgt": "zh_tw"}, "moses splits at spaces, but zh-TW has none"),

@@ -53,11 +53,6 @@ def lines(path):
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
-def test_another_seed_has_other_sentences():
-    first, second = ({s.en for s in generate("film", 200, seed=seed)} for seed in (1, 2))
-    assert len(first & second) < 20  # short sentences may recur
-
-
 DIGESTS = {
     "film": "48887be7ebf6153938f04367fe4544b47ab15c037b18aa4fd65ecb0ebde52c4e",
     "search": "b835e433e8fc9aeeeae3bfa6306f4cd063905f385a0dc97614cee521f3c83a4e",

@@ -15,14 +15,6 @@ from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.metric import Texts, Translations
 
 
-@pytest.mark.parametrize("name", metric_names())
-def test_every_metric_has_a_direction_and_a_folder(name):
-    metric = metric_named(name)
-    assert metric.name == name
-    assert metric.better in ("higher", "lower")
-    assert metric.reads.folder in ("scores", "perplexities", "phenomena")
-
-
 def test_metric_modules_share_no_name():
     names = [metric.name for module in pipeline.metrics.MODULES for metric in module.METRICS]
     assert sorted(names) == metric_names()
@@ -33,7 +25,7 @@ def score_path(metric, decoding, split, scored_on=None):
 
 
 def test_folders_are_those_of_the_stages_that_have_the_inputs():
-    assert score_path("bleu_paper", "final", "test") == "scores/final/test.json"
+    assert score_path("bleu_paper", "final", "test") == score_path("f1", "final", "test") == "scores/final/test.json"
     assert score_path("wer", "final", "test", "other") == "scores/final/test@other.json"
     assert score_path("perplexity", "final", "dev") == "perplexities/final/dev.json"
     for name in ("names", "rare_names", "idioms", "clauses", "reorderings"):
