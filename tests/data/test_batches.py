@@ -188,11 +188,12 @@ def test_batches_are_framed_for_teacher_forcing(corpus):
 
 
 @pytest.mark.parametrize("unit", ["tokens_per_update", "sentences_per_update"])
-def test_no_micro_batch_is_heavier_than_the_largest(corpus, seed, unit):
+def test_no_micro_batch_is_heavier_than_the_largest(tmp_path, seed, unit):
     generator = np.random.default_rng(seed)
-    for _ in range(3):
+    for longest in [(LONGEST, LONGEST), (LONGEST // 4, LONGEST), (LONGEST, LONGEST // 4)]:
+        write_encoded(tmp_path, *generator.integers(1, longest, (300, 2)).T, seed)
         sizes = {"tokens_per_update": None} | {unit: int(generator.integers(LONGEST + 1, 2 * BUDGET))}
-        data = batches(corpus, micro_batch_tokens=int(generator.integers(LONGEST + 1, BUDGET)), **sizes)
+        data = batches(tmp_path, micro_batch_tokens=int(generator.integers(LONGEST + 1, BUDGET)), **sizes)
         found = [size(part, 2) for step in range(3 * len(data)) for part in data.micro_batches(step)]
         largest = max(size(part, 2) for part in data.largest_micro_batches())
         assert max(found) <= largest <= data.micro_batch_positions * (LONGEST + 1)
