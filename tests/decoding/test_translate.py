@@ -22,8 +22,6 @@ from pipeline.decoding.decode_split import DecodedSplit, decode_split, replace_b
 from pipeline.decoding.trained_model import TrainedModel, build_decoder
 from pipeline.metrics import read_statistics
 from pipeline.models.layers.regularisation import unrolled_logits
-from pipeline.models.settings import BOS, EOS
-from pipeline.search.beam_search import beam_search
 from pipeline.training import graph_cache, machine
 
 PAIRS = 13
@@ -200,22 +198,6 @@ def test_perplexity_is_that_of_the_probabilities_written_out(run, pairs):
 def test_perplexity_is_not_taken_on_another_set(run, capsys):
     assert perplexity(run, lines=3003) == 1
     assert f"has {PAIRS} pairs, but toy test has 3003" in capsys.readouterr().err
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("name", ["run", "weighted"])
-def test_scores_are_those_of_the_outputs_read_at_once(name, request, pairs):
-    """Without a cache or other sentences, so that a hypothesis that lost its own cache has another score."""
-    model = load(request.getfixturevalue(name)).model
-    indices, batch = next(iter(EvalBatches(pairs, 400)))
-    found = beam_search(model, batch, DecodingConfig(beam_size=3, max_extra_length=2), n_best=2)
-    for sentence, hypotheses in zip(indices, found, strict=True):
-        source = model.encode(pairs.batch(np.array([sentence])).src, None)
-        for hypothesis in hypotheses:
-            tokens = torch.tensor([[BOS, *hypothesis.tokens, EOS]])
-            log_probs = (model.decode(tokens[:, :-1], source, None) @ model.output_weight.T).log_softmax(-1)
-            total = float(log_probs.gather(-1, tokens[:, 1:, None]).sum())
-            assert hypothesis.score == pytest.approx(total / ((5 + tokens.shape[1] - 1) / 6) ** 0.6, rel=1e-4)
 
 
 def test_long_decoding_logs_its_rate_every_five_seconds(monkeypatch, caplog):

@@ -18,6 +18,7 @@ from pipeline.models.layers.regularisation import unrolled_logits
 TEXT = small_models.STRUCTURES | recurrent_models.STRUCTURES
 SPEECH = {
     "recogniser": attention_config(),
+    "recogniser, stacked frames": attention_config(frame_stacking=2),
     "recogniser, last context": attention_config(gru_reads="last context", task_state="state"),
     "ctc": ctc_config(),
     "joint recogniser": joint_config(),

@@ -112,19 +112,6 @@ def test_parameters_of_a_fused_recogniser_are_counted_by_part():
     assert sum(parts.values()) == count_parameters(model) + parts["language_model"]
 
 
-@every_row
-@torch.no_grad()
-def test_steps_read_the_language_model_as_teacher_forcing_does(row):
-    model, batch = fused_recogniser(row).eval(), speech([23, 9], [7, 7])
-    source, cache = model.start(batch)
-    lm_states, states = model.language_model.hidden_states(batch.tgt_in), []
-    for symbols in batch.tgt_in.unsqueeze(-1).unbind(1):
-        state, cache["task"] = model.task.advance(symbols, source, cache["task"])
-        states.append(state)
-    whole = model.fusion(torch.cat(states, 1), lm_states, model.language_model.logits(lm_states))
-    torch.testing.assert_close(unrolled_logits(model, batch, 0.0), whole, rtol=0, atol=1e-5)
-
-
 @torch.no_grad()
 def test_hypotheses_of_an_utterance_do_not_see_each_other():
     model, batch = fused_recogniser("CF4").eval(), speech([23, 9], [4, 4])

@@ -5,7 +5,6 @@ import torch
 from recurrent_models import recurrent_config
 from torch import Tensor
 
-from pipeline.models.layers.positions import gather_positions, reversal_indices
 from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 
@@ -59,11 +58,3 @@ def test_gradients_reach_both_channels(form):
     channels = [randn(2, 3, width).requires_grad_() for width in (6, 5)]
     drawn(Blend(6, 5, 6, form))(*channels)[0].sum().backward()
     assert all((channel.grad != 0).all() for channel in channels)
-
-
-def test_reversing_twice_is_the_identity_and_keeps_padding_last():
-    mask = torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
-    x = torch.arange(8.0).view(2, 4, 1)
-    places = reversal_indices(mask)
-    assert gather_positions(x, places).squeeze(2).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
-    assert torch.equal(gather_positions(gather_positions(x, places), places), x)

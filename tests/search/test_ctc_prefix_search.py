@@ -55,13 +55,6 @@ def test_a_wide_beam_finds_the_best_of_all_texts(weight, bonus):
         assert found[row].log_prob == pytest.approx(ctc[best], abs=1e-4)
 
 
-def test_a_language_model_of_no_weight_changes_nothing():
-    log_probs, lengths = random_log_probs(6, 12, seed=2), torch.tensor([12, 9, 12, 3, 7, 12])
-    plain = prefix_search(log_probs, lengths, 5, TextScores(None, 0.0, SPACE))
-    weightless = TextScores(ExternalLM(language_model(VOCABULARY, seed=1), 0.0), 0.0, SPACE)
-    assert prefix_search(log_probs, lengths, 5, weightless) == plain
-
-
 def test_search_without_lm_or_word_bonus_scores_no_prefix(monkeypatch):
     monkeypatch.setattr(TextScores, "next_scores", None)
     (found,) = prefix_search(random_log_probs(1, 12), torch.tensor([12]), 5, TextScores(None, 0.0, SPACE))
