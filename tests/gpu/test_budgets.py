@@ -80,7 +80,8 @@ def test_step_statistics_are_read_after_the_next_step_is_queued(counted):
 
 @pytest.mark.slow
 def test_cases_are_measured_on_a_device_beside_what_was_counted(tmp_path):
-    options = ["--device", "cpu", "--csv", tmp_path / "steps.csv", "--only", "CTC and attention", "joint search"]
+    options = ["--device", "cpu", "--csv", tmp_path / "steps.csv", "--block", "2"]
+    options += ["--only", "CTC and attention", "joint search"]
     command = [sys.executable, ROOT / "bench/gpu/measure.py", *options]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -11,12 +11,20 @@ from pathlib import Path
 import pytest
 import torch
 from copy_corpus import write_copy_corpus
+from made_records import MACHINE
 from run_folders import write_settings
 
 from pipeline.config import load_run
-from pipeline.training import trainer, validation
+from pipeline.core.records.training import Loss
+from pipeline.training import setup, trainer, validation
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
+from pipeline.training.ownership import StopRequest
 from pipeline.training.progress import Progress
+from pipeline.training.specification import run_key
+from pipeline.training.trainer import Trainer
+from pipeline.training.validation import Validation
 
 TRANSFORMER = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 RECURRENT = {"d_embedding": 12, "d_state": 12, "d_attention": 16, "d_readout": 12}
@@ -88,6 +96,41 @@ def train(new_run) -> Callable[..., Path]:
         return run
 
     return train
+
+
+@pytest.fixture
+def trainer_of() -> Callable[[Path], Trainer]:
+    """Build the trainer of a run, in one process."""
+
+    def build(run: Path) -> Trainer:
+        spec, checkpoints = load_run(run / "run.yaml"), Checkpoints(run, run_key(run), keep=20)
+        return setup.build_trainer(spec, checkpoints, Group(), torch.device("cpu"), MACHINE, StopRequest(), 300)
+
+    return build
+
+
+class Learnt(Exception):
+    """Raised in place of the rest of a training."""
+
+
+@pytest.fixture
+def assert_learns(monkeypatch) -> Callable[..., None]:
+    """Train a run until a validation finds a development loss below so many nats; fail if none does."""
+
+    def learn(train: Callable[..., Path], nats: float, *settings: dict, seed: int, **more) -> None:
+        measured = Validation.on_dev
+
+        def on_dev(self: Validation, model: torch.nn.Module) -> Loss:
+            if (loss := measured(self, model)).nll_per_token < nats:
+                raise Learnt
+            return loss
+
+        monkeypatch.setattr(Validation, "on_dev", on_dev)
+        with pytest.raises(Learnt):
+            train("run", *settings, seed=seed, **more)
+            pytest.fail(f"seed {seed}")
+
+    return learn
 
 
 @pytest.fixture

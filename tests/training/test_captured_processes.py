@@ -87,7 +87,6 @@ def eager(rank: int) -> None:
     [
         *(("transformer", tokens) for tokens in (NO_BATCH, UNEQUAL, SEVERAL)),
         ("weighted_transformer", UNEQUAL),
-        ("recurrent", UNEQUAL),
     ],
 )
 def test_two_replaying_processes_equal_two_eager_ones(new_run, outcome, patch, architecture, tokens):
@@ -131,12 +130,11 @@ def test_two_stopped_processes_end_in_the_same_bytes(new_run, outcome, patch):
     assert outcome(stopped) == outcome(undisturbed)
 
 
-@pytest.mark.parametrize("faulty", [0, 1])
-def test_gradients_not_finite_in_one_process_are_skipped_by_both(new_run, outcome, patch, faulty):
+def test_gradients_not_finite_in_one_process_are_skipped_by_both(new_run, outcome, patch):
     def fault(rank: int) -> None:
         replay, divisor, steps = StepRunner.run, StepRunner.divisor, []
         StepRunner.run = lambda self, step, *args: steps.append(step) or replay(self, step, *args)
-        if rank == faulty:
+        if rank:
             StepRunner.divisor = lambda self, prepared: 3e-39 if steps[-1] == 2 else divisor(self, prepared)
 
     replayed, reference = new_run("replayed", **SETTINGS), new_run("reference", **SETTINGS)

@@ -13,7 +13,6 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from made_records import MACHINE
 from tape import TapeRecorder, refuse, taped
 
 from pipeline.config import load_run
@@ -23,11 +22,8 @@ from pipeline.core.records.training import AnyProgress, MonitorLine
 from pipeline.models.kernels.autocast import cached_casts
 from pipeline.training import graph_cache, setup
 from pipeline.training.captured_steps import captured_steps
-from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import GraphCache, ShapeGrid
-from pipeline.training.ownership import StopRequest
-from pipeline.training.specification import run_key
 from pipeline.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -38,7 +34,7 @@ EXACT = {"rtol": 0, "atol": 0}
 
 
 @pytest.fixture
-def trainer_with(new_run, tmp_path, monkeypatch) -> Callable[..., Trainer]:
+def trainer_with(new_run, trainer_of, tmp_path, monkeypatch) -> Callable[..., Trainer]:
     """Builds the trainer of a run of some settings, whose steps a tape records.
 
     A folder of this name is used again. `fail` makes recordings fail; `most` graphs are kept.
@@ -49,8 +45,7 @@ def trainer_with(new_run, tmp_path, monkeypatch) -> Callable[..., Trainer]:
         run = tmp_path / name
         if not run.exists():
             new_run(name, **SHORT | settings)
-        spec, checkpoints = load_run(run / "run.yaml"), Checkpoints(run, run_key(run), keep=20)
-        return setup.build_trainer(spec, checkpoints, Group(), CPU, MACHINE, StopRequest(), save_every_s=300)
+        return trainer_of(run)
 
     return build
 
@@ -101,10 +96,9 @@ def test_graphs_are_recorded_for_each_shape_and_frozen_weights(trainer_with):
     assert {key[1] for key in recorded} == {False, True}
 
 
-@any_number_of_batches
-def test_dropped_graphs_are_recorded_again_to_the_same_bytes(trainer_with, batches):
+def test_dropped_graphs_are_recorded_again_to_the_same_bytes(trainer_with):
     """There are so many steps that every shape comes back after another one."""
-    settings = {"max_steps": 14, "validate_every": 14, "checkpoint_every": 14} | batches
+    settings = {"max_steps": 14, "validate_every": 14, "checkpoint_every": 14} | SEVERAL
     few, all_kept = trainer_with("few", most=1, **settings), trainer_with("all", **settings)
     torch.testing.assert_close(final(few), final(all_kept), **EXACT)
     assert few.steps.captured.graphs.recorder.recorded > all_kept.steps.captured.graphs.recorder.recorded

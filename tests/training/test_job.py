@@ -115,17 +115,6 @@ def test_several_processes_do_not_restart_a_run(undisturbed, monkeypatch, capsys
     assert (undisturbed / "model.safetensors").read_bytes() == before
 
 
-def test_branch_weights_lie_on_the_simplex_in_every_weights_file(train):
-    """The rate leads well away from the simplex until the last step."""
-    weighted = {"branch_warmup_steps": 1, "branch_freeze_steps": 0, "max_steps": 6}
-    run = train(architecture="weighted_transformer", **weighted)
-    for path in (run / "model.safetensors", *(path for _, path in weight_files(run))):
-        found = [weight for name, weight in load_file(path).items() if name.endswith(("kappa", "alpha"))]
-        assert len(found) == 4
-        for weight in found:
-            assert float(weight.min()) >= 0 and float(weight.sum()) == pytest.approx(1, abs=1e-6)
-
-
 def test_checkpoint_of_another_run_is_refused_until_a_restart(new_run, monkeypatch, capsys):
     run = new_run(max_steps=2)
     with monkeypatch.context() as patched, pytest.raises(SystemExit):

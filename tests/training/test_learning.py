@@ -1,5 +1,6 @@
 """Models learn, and the loop computes its equations."""
 
+import math
 import random
 import threading
 from itertools import count
@@ -11,7 +12,6 @@ from pipeline.config import load_run
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.training.job import train_run
 from pipeline.training.step import Prefetcher, StepRunner, micro_seed
-from pipeline.training.validation import Validation
 
 RECURRENT = {"d_embedding": 32, "d_state": 32, "d_attention": 64, "d_readout": 32}
 RECURRENT |= {"init_scale": 0.3, "output_dropout": 0.0}
@@ -24,33 +24,18 @@ CONVOLUTIONAL = {"encoder_layers": 2, "decoder_layers": 2, "d_embedding": 32, "d
 COPIERS = {
     "transformer": ("transformer", {}, BY_TOKENS),
     "weighted_transformer": ("weighted_transformer", {}, BY_TOKENS | {"branch_freeze_steps": 100}),
-    "rnn": ("recurrent", {"channels": "rnn", **RECURRENT}, ADAM),
-    "ntm-rnn-emb": ("recurrent", {"channels": "ntm-rnn-emb", **RECURRENT}, ADAM),
+    "recurrent": ("recurrent", {"channels": "rnn", **RECURRENT}, ADAM),
     "convolutional": ("convolutional", CONVOLUTIONAL, NAG),
 }
 
 
-class Learnt(Exception):
-    """Raised in place of the rest of a training."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COPIERS)
-def test_copying_is_learnt_on_any_seed(train, monkeypatch, name):
-    """A run copies at a validation on the development set; its training ends there."""
-    seed, (architecture, model, training), measured = random.randrange(1 << 31), COPIERS[name], Validation.on_dev
-
-    def on_dev(self, model):
-        if (loss := measured(self, model)).perplexity < 2.0:
-            raise Learnt
-        return loss
-
-    monkeypatch.setattr(Validation, "on_dev", on_dev)
+def test_copying_is_learnt_on_any_seed(train, assert_learns, name):
+    architecture, model, training = COPIERS[name]
     settings = {"max_steps": 500, "micro_batch_tokens": 600, "validate_every": 50, "checkpoint_every": 500}
-    settings |= {"label_smoothing": 0.0} | training
-    with pytest.raises(Learnt):
-        train(seed=seed, architecture=architecture, model=model, **settings)
-        pytest.fail(f"seed {seed}")
+    settings |= {"label_smoothing": 0.0, "architecture": architecture, "model": model} | training
+    assert_learns(train, math.log(2), seed=random.randrange(1 << 31), **settings)
 
 
 @pytest.mark.parametrize("loss_mean", ["token", "sentence"])

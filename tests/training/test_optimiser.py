@@ -121,7 +121,7 @@ def test_a_step_that_the_device_takes_has_the_same_bytes():
     torch.testing.assert_close(copies(chosen.parameters), copies(plain.parameters), **EXACT)
 
 
-def test_branch_weights_move_before_they_are_frozen():
+def test_branch_weights_move_on_the_simplex_until_they_freeze():
     """Their gradients differ, because the projection onto the simplex undoes equal steps."""
     optimiser = new_optimiser()
     before = copies(optimiser.branch_weights)
@@ -129,6 +129,8 @@ def test_branch_weights_move_before_they_are_frozen():
         weight.grad = torch.arange(2.0)
     optimiser.step(0)
     assert len(before) == 4 and not any(map(torch.equal, before, optimiser.branch_weights))
+    for weight in optimiser.branch_weights:
+        assert (weight >= 0).all() and weight.sum().item() == pytest.approx(1, abs=1e-6)
 
 
 def test_frozen_branch_weights_do_not_change_while_others_move():

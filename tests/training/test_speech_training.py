@@ -1,18 +1,17 @@
 """Recognisers, fusions and language models learn in the trainer, and resume after a stop."""
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-import torch
 from forked_ranks import fork_ranks
-from made_records import MACHINE, speech_corpus
+from made_records import speech_corpus
 from run_folders import write_settings
 
-from pipeline.config import load_run
 from pipeline.core.errors import UserError
 from pipeline.core.json_csv import read_json
 from pipeline.data.encoded_files import NOISE_STEM
@@ -20,12 +19,7 @@ from pipeline.data.sequence_store import write_frames, write_tokens
 from pipeline.data.text.vocabulary import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training import machine
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
-from pipeline.training.ownership import StopRequest
-from pipeline.training.setup import build_trainer
-from pipeline.training.specification import run_key
 from pipeline.training.tensor_file import read_tensor_file
 
 LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 8, "hidden_width": 12}
@@ -179,12 +173,11 @@ def test_skipped_step_of_ctc_leaves_no_trace_in_validations(train, monkeypatch):
 
 
 @pytest.mark.slow
-def test_two_processes_validate_the_running_statistics_they_keep(make):
+def test_two_processes_validate_the_running_statistics_they_keep(make, trainer_of):
     run = make("ctc", CTC, {"micro_batch_frames": 120})
     children = fork_ranks(2, lambda rank: train_run(run, device="cpu", threads=1))
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
-    checkpoints, cpu = Checkpoints(run, run_key(run), keep=1), torch.device("cpu")
-    alone = build_trainer(load_run(run / "run.yaml"), checkpoints, Group(), cpu, MACHINE, StopRequest(), 300)
+    alone = trainer_of(run)
     expected = alone.validation.on_dev(alone.model)
     assert read_json(run / "done.json")["dev"]["nll_per_token"] == pytest.approx(expected.nll_per_token, rel=1e-6)
 
@@ -200,11 +193,10 @@ def test_only_speech_may_use_sums_without_a_fixed_order(make, monkeypatch, model
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "nats"), [(RECOGNISER, 1.0), (CTC, 0.9), (LM, 1.9)], ids=["attention", "ctc", "lm"])
-def test_every_kind_of_model_learns_on_any_seed(train, model, nats):
+def test_every_kind_of_model_learns_on_any_seed(train, assert_learns, model, nats):
     """Draw six sounds of equal chance, which only recognisers hear.
 
     A language model can reach log 7 = 1.95 nats minus the information in lengths.
     """
-    steps = {"max_steps": 160, "validate_every": 80, "checkpoint_every": 80, "sorted_first_epoch": model is not LM}
-    run = train("run", model, steps, seed=int(np.random.default_rng().integers(1 << 20)))
-    assert read_json(run / "done.json")["best_dev"]["nll_per_token"] < nats
+    steps = {"max_steps": 160, "validate_every": 20, "checkpoint_every": 80, "sorted_first_epoch": model is not LM}
+    assert_learns(train, nats, model, steps, seed=random.randrange(1 << 20))

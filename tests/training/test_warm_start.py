@@ -72,26 +72,23 @@ def test_extended_training_matches_one_long_from_the_start(
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_copies_of_a_shorter_training_report_errno_in_one_line(call, new_run, finished, monkeypatch):
+def test_no_copy_of_a_shorter_training_marks_a_begun_run(call, new_run, finished, monkeypatch):
     shorter, longer = finished(FIRST, max_steps=10), new_run("seed1-00000002", max_steps=12)
     (shorter / EVENTS).mkdir()
     (shorter / EVENTS / "of the shorter").write_bytes(b"events")
     checkpoints, real = Checkpoints(longer, run_key(longer), keep=2), getattr(os, call)
-    for number in errno.errorcode:
-        for fails_at in range(5 if number == errno.ENOSPC else 1):
-            left = iter(range(fails_at))
+    for fails_at in range(5):
+        left = iter(range(fails_at))
 
-            def refuse(*arguments, number=number, left=left):
-                if next(left, None) is None:
-                    raise OSError(number, os.strerror(number))
-                return real(*arguments)
+        def refuse(*arguments, left=left):
+            if next(left, None) is None:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*arguments)
 
-            with monkeypatch.context() as patch:
-                patch.setattr(os, call, refuse)
-                with pytest.raises(UserError) as refusal:
-                    continue_from(checkpoints, shorter)
-            assert "\n" not in str(refusal.value) and os.strerror(number) in str(refusal.value)
-            assert not checkpoints.has_begun
+        with monkeypatch.context() as patch, pytest.raises(UserError, match=f"^.*{os.strerror(errno.ENOSPC)}.*$"):
+            patch.setattr(os, call, refuse)
+            continue_from(checkpoints, shorter)
+        assert not checkpoints.has_begun
     assert continue_from(checkpoints, shorter) == 10 and checkpoints.has_begun
     assert (longer / EVENTS / "of the shorter").read_bytes() == b"events"
 
