@@ -20,6 +20,8 @@ from pipeline.core.schema import Number
 
 TRAINING_LOSS = "training_loss"
 """Name of the loss on training data in the measured noise."""
+EARLIER_LOSS = "dev_loss before the end"
+"""Name of a loss that has no measured noise."""
 
 
 class TrainedPair(Claim):
@@ -66,6 +68,8 @@ class TrainedPair(Claim):
     def dev_losses(self, measured: Measurements, system: str, steps: float = np.inf) -> Sample:
         """Return the lowest dev losses up to a step, with their own noise: it falls as trainings come to an end.
 
+        The noise measured once for a family is that of whole trainings, so it does not stand in for an earlier step's.
+
         Args:
             measured: Measurements of the paper's runs.
             system: The system or the baseline.
@@ -78,7 +82,9 @@ class TrainedPair(Claim):
                 raise NotRun(f"{system} was not validated in the first {steps:.0f} steps")
             return [curve.best_dev_within(steps) for curve in curves]
 
-        return measured.training_sample(system, self.dataset, DEV_LOSS, lowest, detail=f"{steps:g} steps")
+        own = [measured.folders.loss_curve(run) for run in measured.view.runs(system, self.dataset)]
+        quantity = DEV_LOSS if all(curve.steps[-1] <= steps for curve in own) else EARLIER_LOSS
+        return measured.training_sample(system, self.dataset, quantity, lowest, detail=f"{steps:g} steps")
 
     def lower(self, name: str, ours: Sample, theirs: Sample) -> Evidence:
         """Test how far the system's quantity `name` is below the baseline's.
