@@ -19,8 +19,8 @@ from pipeline.core.layout import Layout
 
 MAKE_LOG, TRAIN_LOG = "logs/make.log", "logs/train.log"
 TAIL_BYTES = 1 << 16
-OWN_CODE = re.compile(r'^ +File "(?!.*/lib/python)(?:.*/)?((?:pipeline|reprise)/.*)", line (\d+)', re.MULTILINE)
-"""Lines of a traceback about this project; packages lie in `lib/python3.*`, perhaps inside the project's folder."""
+OWN_CODE = re.compile(r'^ +File "(?!.*/lib(?:64)?/python)(?:.*/)?((?:pipeline|reprise)/.*)", line (\d+)', re.MULTILINE)
+"""Lines of a traceback about this project; packages lie in `lib*/python3.*`, perhaps inside the project's folder."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,11 @@ def logged_error(log: Path) -> tuple[str, str]:
 
 
 def failed_code(traceback: str) -> str:
-    """Return the innermost file and line of this project in a text with a `traceback`, else `the program`."""
-    found = OWN_CODE.findall(traceback)
+    """Return the innermost file and line of this project in a text with a `traceback`, else `the program`.
+
+    If one exception caused another, such as one in a worker process, the place is that of the first.
+    """
+    found = OWN_CODE.findall(traceback.partition("\nThe above exception was the direct cause")[0])
     return "{}, line {}".format(*found[-1]) if found else "the program"
 
 

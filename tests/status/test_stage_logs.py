@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import traceback
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,9 @@ from real_project import real_project
 from rule_files import TEXT, Placeholders
 
 from pipeline.core import artifacts
+from pipeline.core.disk import format_bytes
 from pipeline.core.records.corpus import PairsReport, PreparedPairs
+from pipeline.data.processes import map_in_order
 from pipeline.workflow.failures import ExecutorErrorHandler, first_line, logged_error, stages_of
 from pipeline.workflow.rules import artifact_of
 from reprise.cli.report import line_at, report
@@ -43,6 +46,13 @@ def test_texts_of_logs_and_corpora_move_no_cursor(tmp_path):
     assert first_line(logged_error(tmp_path / "train.log")[0]) == HARMLESS
     (tmp_path / "train.en").write_text(f"a\n{EVIL}\n")
     assert line_at(tmp_path / "train.en", 2) == HARMLESS
+
+
+def test_crash_in_a_worker_process_is_located_there(tmp_path):
+    with pytest.raises(TypeError) as crash:
+        list(map_in_order(format_bytes, ["no number"], 2))
+    log = touch(tmp_path / "prepare.log", "".join(traceback.format_exception(crash.value)))
+    assert logged_error(log)[1].startswith("pipeline/core/disk.py, line ")
 
 
 @pytest.mark.parametrize("freed", [False, True])

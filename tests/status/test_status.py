@@ -239,7 +239,9 @@ def test_a_run_says_what_it_is_waiting_for(project, runs):
     assert states(project)[runs[0]].why == f"needs the corpus {runs[0].dataset}"
 
 
-CODE = {"pipeline/__main__": 9, "pipeline/models/mine/model": 12, ".venv/lib/python3.12/site-packages/pipeline/nn": 3}
+PACKAGES = "python3.12/site-packages"
+CODE = {"pipeline/__main__": 9, "pipeline/models/mine/model": 12}
+CODE |= {f".venv/lib/{PACKAGES}/pipeline/nn": 3, f".venv/lib64/{PACKAGES}/torch/nn": 4}
 
 
 def test_failed_stage_is_reported_with_its_cause_until_retried(project, runs, capsys):
