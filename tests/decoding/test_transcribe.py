@@ -178,11 +178,8 @@ def test_lack_of_memory_in_tuning_names_the_setting(tmp_path, corpus, lm, monkey
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     monkeypatch.setattr("pipeline.decoding.tune.build_decoder", lambda *_: search)
-    run, message = (
-        write_run(tmp_path / "run", corpus, CTC),
-        r"out of memory .*set decoding.batch_tokens to 100 \(now 200\)",
-    )
-    with pytest.raises(UserError, match=message):
+    run = write_run(tmp_path / "run", corpus, CTC)
+    with pytest.raises(UserError, match=r"out of memory .*set decoding.batch_tokens to 100 \(now 200\)"):
         tune(run, TUNING, lm, tmp_path / "tuned.json")
 
 
