@@ -228,7 +228,9 @@ def query_slurm() -> list[list[str]] | None:
     """Return rows (job, state, reason, nodes, name) of one squeue of all the user's jobs; None without an answer."""
     # Variables that alter squeue's output or restrict it to a surrounding job are left out.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SLURM_JOB"))}
-    command = ["squeue", "--me", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]
+    # By default squeue hides jobs in hidden partitions, and jobs that another cluster of a federation has started. With
+    # --all, the clusters that did not start such a job list it, too, as REVOKED.
+    command = ["squeue", "--me", "--all", "--sibling", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]
     try:
         answer = subprocess.run(
             command,
@@ -244,4 +246,5 @@ def query_slurm() -> list[list[str]] | None:
     if answer.returncode:
         log.warning("squeue: %s", answer.stderr.strip())
         return None
-    return [line.split("|", 4) for line in answer.stdout.split("\n") if line.count("|") >= 4]
+    rows = [line.split("|", 4) for line in answer.stdout.split("\n") if line.count("|") >= 4]
+    return [row for row in rows if row[1] != "REVOKED"]

@@ -74,6 +74,24 @@ def test_a_job_whose_name_is_not_utf_8_hides_no_other(tmp_path, slurm_says):
     assert Queue(60.0, tmp_path).look_up("8", newer_than=0).name == "name"
 
 
+HIDING = """#!/bin/sh
+for option in ${SQUEUE_ALL:+--all} "$@"; do [ "$option" = --all ] && echo '%s'; done
+true
+"""
+"""A squeue that hides what the real one hides without `--all` or its variable."""
+
+
+def test_jobs_in_hidden_partitions_are_seen(tmp_path, monkeypatch):
+    install(tmp_path / "bin/squeue", HIDING % "7|RUNNING|None|n1|name", monkeypatch)
+    assert Queue(60.0, tmp_path).look_up("7", newer_than=0).state == "RUNNING"
+
+
+def test_federated_job_is_looked_up_where_it_runs(tmp_path, slurm_says):
+    """The cluster that accepted it is listed first."""
+    slurm_says.answers("7|REVOKED|None||name", "7|RUNNING|None|n1|name")
+    assert Queue(60.0, tmp_path).look_up("7", newer_than=0).state == "RUNNING"
+
+
 def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says, clock):
     queue = Queue(60.0, tmp_path)
     assert queue.jobs(newer_than=0) == []

@@ -17,6 +17,7 @@ from fabricated import touch
 from real_project import real_project
 from snakemake.cli import get_profile_dir
 from snakemake.resources import Resource
+from snakemake_executor_plugin_slurm.job_status_query import query_job_status_squeue
 from submitit.slurm.slurm import _make_sbatch_string
 
 from pipeline.cluster.resources import Resources, load_site
@@ -112,6 +113,14 @@ def test_partition_and_account_reach_the_executor_as_written(name, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     found = default_resources()
     assert (found["slurm_partition"], found["slurm_account"]) == (name, name)
+
+
+def test_profile_shows_hidden_partitions_to_the_executor(monkeypatch):
+    """It waits for ever for a job that its squeue does not list."""
+    monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if name != "SQUEUE_ALL"})
+    monkeypatch.chdir(ROOT)
+    default_resources()
+    assert os.environ["SQUEUE_ALL"] == "1" and not query_job_status_squeue("run").count("--all")
 
 
 @pytest.mark.slow
