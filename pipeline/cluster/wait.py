@@ -8,6 +8,7 @@ submitted if the last one failed by itself, was cancelled, or needs more memory.
 import contextlib
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 DEATHS_WITHOUT_PROGRESS = 3  # jobs in a row; then the launcher gives up
 UNFIT_NODES = 5  # then the launcher gives up
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0  # between two checks of the run folder
+# With version 2 of cgroups, the job's own state is then FAILED: Slurm sees no process of the batch script killed.
+OOM_KILLED = re.compile(r"^slurmstepd.*: error: Detected \d+ oom.kill event", re.MULTILINE)
 SETTLE_S = 10.0  # a network file system may show the last files of an ended job this late
 
 
@@ -158,7 +161,7 @@ class Waiter:
             raise UserError(
                 f"{self.run}: job {state.job} was cancelled; the same command resumes from step {step} or later"
             )
-        if state.state == "OUT_OF_MEMORY":
+        if state.state == "OUT_OF_MEMORY" or OOM_KILLED.search(self._log_tail(state.job)):
             raise UserError(
                 f"{self.run}: job {state.job} ran out of memory; raise mem_mb in the scale file, or the "
                 "memory in slurm/site.yaml if it names any\n"

@@ -127,6 +127,17 @@ def test_out_of_memory_or_cancelled_job_is_not_resubmitted(run, slurm, end, mess
     assert len(slurm.notes) == 1
 
 
+@pytest.mark.parametrize("words", ["1 oom-kill event(s) in StepId=42.0.", "2 oom_kill events in StepId=42.0."])
+def test_out_of_memory_step_of_a_failed_job_is_recognised(run, slurm, words):
+    """Slurm 20.11 and 25.05 write this into the log of the step."""
+    log = run / "slurm/42_0_log.out"
+    slurm.then = lambda job: log.write_text(f"42 begins\nslurmstepd: error: Detected {words} Some of …\n")
+    slurm.ends = ["FAILED|NonZeroExitCode|n1", "done"]
+    with pytest.raises(UserError, match="job 42 ran out of memory; raise mem_mb"):
+        wait_for(run)
+    assert len(slurm.notes) == 1
+
+
 def test_recorded_failure_shows_trace_and_log_and_ends_the_wait(run, slurm, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     slurm.then = lambda job: record_failure(run, KEY, "ValueError: odd", "the trace\n")
