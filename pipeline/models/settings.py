@@ -117,7 +117,7 @@ class SpeechSettings(ModelSettings):
 
     reads: ClassVar[Reads] = "speech"
 
-    features: Count = Field(default=40, description="Log-mel features per frame")
+    features: int = Field(default=40, ge=40, le=40, description="Log-mel features per frame, as corpora have them")
     utterance_mean: Literal["removed", "kept"] = Field(
         default="kept", description="Mean of each feature over an utterance"
     )

@@ -8,6 +8,7 @@ import torch
 from speech_batches import VOCAB, attention_config, ctc_config, joint_config, speech
 from torch import Tensor
 
+from pipeline.data.sequence_store import FEATURES
 from pipeline.models.architectures import build_model
 
 CONFIGS = {"attention": attention_config, "ctc": ctc_config, "joint": joint_config}
@@ -55,3 +56,10 @@ def test_training_alone_is_masked(heard):
 def test_a_deviation_needs_a_mean_to_deviate_from(config):
     with pytest.raises(ValueError, match="needs utterance_mean: removed"):
         config(utterance_deviation="one")
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_recogniser_reads_the_features_that_corpora_have(config):
+    assert config(features=FEATURES) == config()
+    with pytest.raises(ValueError, match=f"should be less than or equal to {FEATURES}"):
+        config(features=2 * FEATURES)

@@ -52,6 +52,12 @@ def test_joint_decoder_loss_equals_its_steps_and_its_rescoring():
     torch.testing.assert_close(found, torch.stack((total, total), 1), rtol=1e-4, atol=1e-4)
 
 
+def test_a_joint_recogniser_has_no_table_of_learned_positions():
+    """Frames would count against it, although the encoder reads no positions."""
+    with pytest.raises(ValueError, match="positions: learned is for text"):
+        joint_config(positions="learned")
+
+
 @pytest.mark.parametrize("subsampling", [2, 4])
 def test_joint_encoder_has_as_many_frames_as_its_settings_count(subsampling):
     joint, batch = model(subsampling=subsampling), speech([60, 41, 33], [4, 7, 2])

@@ -20,6 +20,13 @@ WITHOUT_EFFECT = [
     (*TRAINING, {"lr": 0.0003}, f"base: training: lr: {ONLY_IF} schedule is constant"),
     (*TRAINING, {"schedule": "constant", "lr": 3e-4}, rf"warmup_steps: {ONLY_IF} .*, not constant, got 4000; .*null`"),
     (*TRAINING, {"momentum": 0.9}, f"momentum: {ONLY_IF} optimiser is nag, not adam"),
+    ("attention", "systems|base|model", {"max_positions": 64}, f"max_positions: {ONLY_IF} positions is learned"),
+    (
+        "coldfusion",
+        "systems|CF3|fusion",
+        {"logit_scale": 0.05},
+        f"logit_scale: {ONLY_IF} lm_feature is logits, not state",
+    ),
     (*TRAINING, {"train_share": 0.1}, "train_share is for speech and text"),
     (*TRAINING, {"scheduled_sampling": 0.2}, "transformer is always fed the reference"),
     (*FINAL, {"length_penalty": 1.0}, f"length_penalty: {ONLY_IF} length_normalisation is gnmt or length, not none"),

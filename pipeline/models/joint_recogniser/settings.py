@@ -27,7 +27,9 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
 
     @model_validator(mode="after")
     def can_be_built(self):
-        """Refuse an odd d_model, whose halves are not equally wide."""
+        """Refuse an odd d_model, whose halves are not equally wide, and a table of positions, which frames exceed."""
+        if self.positions == "learned":
+            raise ValueError("positions: learned is for text: the frames of speech are more than a table has rows")
         if self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even: each direction of the encoder has half of it")
         return self

@@ -33,6 +33,8 @@ class LanguageModelConfig(ModelSettings):
 class FusionConfig(Closed):
     """Fusion with a language model (Cold Fusion, sections 2.2, 3 and 4.4, eq. 3 and 4)."""
 
+    read_by: ClassVar[dict[str, dict[str, list[str]]]] = {"lm_feature": {"logits": ["logit_scale"], "state": []}}
+
     kind: Literal["deep", "cold"] = Field(
         description="deep: train only this layer, on a finished model; cold: train the model with it"
     )

@@ -1,6 +1,6 @@
 """Settings and FLOPs of the Transformer."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,8 @@ from pipeline.models.settings import BatchShape, ModelSettings
 
 class AnyTransformerConfig(ModelSettings):
     """Settings that all Transformers share."""
+
+    read_by: ClassVar[dict[str, dict[str, list[str]]]] = {"positions": {"learned": ["max_positions"], "sinusoid": []}}
 
     num_layers: Width = Field(description="N: layers per stack")
     d_model: Width = Field(description="Width of embeddings and of every sub-layer's output")
