@@ -206,7 +206,7 @@ def test_long_decoding_logs_its_rate_every_five_seconds(monkeypatch, caplog):
     monkeypatch.setattr("pipeline.decoding.decode_split.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
 
     class Split:
-        pairs = SimpleNamespace(tgt=range(9))
+        pairs, batch_positions = SimpleNamespace(tgt=range(9)), 9
 
         def __iter__(self):
             for begin, end in [(0, 4), (4, 5), (5, 7), (7, 9)]:
