@@ -89,6 +89,10 @@ def test_typographic_marks_come_back_as_written(language):
         assert detokenise(tokenise(line, language), language) == line
 
 
+def test_an_entity_comes_back_as_written():
+    assert detokenise(tokenise("Tom &amp; Jerry", "en"), "en") == "Tom &amp; Jerry"
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -8,6 +8,7 @@ WRITTEN = {
         "They play rock ’n’ roll, drum ’n’ bass and “fish ’n’ chips” for the ’90s.",
         "Give ’em time: it’s late, and ’tis so “…and so on”.",
         "He wrote C++ and C# from 1998–2004, or 1998—2004.",
+        "Tom and Jerry were a “cat”-ish one and a mouse.",
     ],
     "de": [
         "„Ja“, sagte er. „Nein!“",
