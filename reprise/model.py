@@ -164,15 +164,16 @@ class Model:
         if others := [line for line in texts if not isinstance(line, str)]:
             raise UserError(f"expected lines of text, got {shown(others[0])}; fill empty cells with ''")
         tokens = [self.preparation.tokens(line) for line in texts]
-        words = {place(number): line for number, line in enumerate(tokens, start=1) if line}
-        found = map(finish, self.decode_tokens(words), words.values())
+        words = {number: line for number, line in enumerate(tokens, start=1) if line}
+        found = map(finish, self.decode_tokens(words, place), words.values())
         return [next(found) if line else "" for line in tokens]
 
-    def decode_tokens(self, tokens: Mapping[str, str]) -> list[str]:
+    def decode_tokens(self, tokens: Mapping[int, str], place: Callable[[int], str] = "line {}".format) -> list[str]:
         """Return the tokenised outputs of tokenised lines; empty for one without symbols, as of a zero-width space.
 
         Args:
-            tokens: Tokens of each line, by its place, for messages.
+            tokens: Tokens of each line, by its number.
+            place: Names a line in messages, by its number.
 
         Raises:
             UserError: A line has more than `LONGEST_SOURCE` subwords, or more than the model has positions for.
@@ -181,9 +182,9 @@ class Model:
         sentences = self.symbols[0].encode([*tokens.values()])
         positions = self.trained.model.max_positions
         longest = LONGEST_SOURCE if positions is None else min(LONGEST_SOURCE, positions - 1)  # EOS needs one, too
-        if long := [where for where, found in zip(tokens, sentences, strict=True) if len(found) > longest]:
+        if long := [number for number, found in zip(tokens, sentences, strict=True) if len(found) > longest]:
             fault = f"{count_of(len(long), 'line has', 'lines have')} more than {longest:,} subwords"
-            raise UserError(f"{fault}; write a sentence per line, unlike {long[0]}")
+            raise UserError(f"{fault}; write a sentence per line, unlike {place(long[0])}")
         read = [sentence for sentence in sentences if sentence]
         found = iter(self.decode(GivenText("the text", read)) if read else [])
         return [next(found) if sentence else "" for sentence in sentences]

@@ -161,11 +161,12 @@ class Waiter:
             raise UserError(
                 f"{self.run}: job {state.job} was cancelled; the same command resumes from step {step} or later"
             )
-        if state.state == "OUT_OF_MEMORY" or OOM_KILLED.search(self._log_tail(state.job)):
+        log_tail = self._log_tail(state.job)
+        if state.state == "OUT_OF_MEMORY" or OOM_KILLED.search(log_tail):
             raise UserError(
                 f"{self.run}: job {state.job} ran out of memory; raise mem_mb in the scale file, or the "
                 "memory in slurm/site.yaml if it names any\n"
-                f"{self._log_tail(state.job)}"
+                f"{log_tail}"
             )
         how = f"{state.state.lower()} {state.reason}"
         self.deaths = 1 if step > self.reached else self.deaths + 1
@@ -173,7 +174,7 @@ class Waiter:
         if self.deaths >= DEATHS_WITHOUT_PROGRESS:
             raise UserError(
                 f"{self.run}: {self.deaths} jobs in a row died at step {step}, the last one {state.job} "
-                f"({how})\n{self._log_tail(state.job)}"
+                f"({how})\n{log_tail}"
             )
         log.warning("job %s died (%s) after step %d; submitting another", state.job, how, step)
 

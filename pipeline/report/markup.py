@@ -47,6 +47,11 @@ def prose(text: str) -> str:
     return BLOCK.sub(lambda found: f"{found[0]}\\", literal(text.strip()))
 
 
+def readable(value: float) -> str:
+    """Return a number with four digits, or all digits before its decimal point."""
+    return f"{value:.4g}" if abs(value) < 9999.5 else f"{value:.0f}"  # `.4g` would write 1e+04
+
+
 def paragraphs(*parts: str) -> str:
     """Join paragraphs."""
     return "\n\n".join(parts) + "\n"

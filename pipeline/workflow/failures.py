@@ -55,8 +55,8 @@ def failures(folder: Path) -> Iterator[Failed]:
 def failure_of(folder: Path, log: Path) -> Failed | None:
     """Return the failure of the stage with this `log` in the `folder` of a run or corpus; None without one."""
     note = read_failure(folder) if log == folder / TRAIN_LOG else None
-    cause, bug_in = (note.error, note.traceback and failed_code(note.traceback)) if note else logged_error(log)
-    return Failed(log.stem, folder, cause, log, bug_in or "") if cause else None
+    cause, bug_in = (note.error, failed_code(note.traceback or "")) if note else logged_error(log)
+    return Failed(log.stem, folder, cause, log, bug_in) if cause else None
 
 
 def logged_error(log: Path) -> tuple[str, str]:
@@ -73,10 +73,12 @@ def logged_error(log: Path) -> tuple[str, str]:
 
 
 def failed_code(traceback: str) -> str:
-    """Return the innermost file and line of this project in a text with a `traceback`, else `the program`.
+    """Return the innermost file and line of this project in a `traceback`, else `the program`; empty without a text.
 
     If one exception caused another, such as one in a worker process, the place is that of the first.
     """
+    if not traceback:
+        return ""
     found = OWN_CODE.findall(traceback.partition("\nThe above exception was the direct cause")[0])
     return "{}, line {}".format(*found[-1]) if found else "the program"
 

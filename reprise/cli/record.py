@@ -31,7 +31,7 @@ from pipeline.metrics import metric_named
 from pipeline.papers.comparability import MACHINE_SETTINGS
 from pipeline.papers.config_file import parse_settings
 from pipeline.papers.project import Settings
-from pipeline.report.markup import grid, write_report
+from pipeline.report.markup import grid, readable, write_report
 from reprise.find_runs import find_run
 from reprise.user_files import filling
 
@@ -217,8 +217,7 @@ def system_row(seeds: list[RunRecord], metrics: list[str]) -> dict[str, str]:
         row[f"{metric} {score.partition('/')[2]}"] = format_scores([file.metrics[metric] for file in files]) + fewer
     hours = sum(record.cost.device_hours for record in seeds if record.cost)
     commits = joined(record.trained.provenance.get("commit", "") for record in seeds)
-    digits = ".4g" if hours < 9999.5 else ".0f"  # `.4g` would write 1e+04
-    return row | {"hours": f"{hours:{digits}}" if hours else "", "commit": commits}
+    return row | {"hours": readable(hours) if hours else "", "commit": commits}
 
 
 def require_one_decoding(seeds: list[RunRecord], name: str, score: str) -> None:

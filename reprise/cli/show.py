@@ -192,10 +192,11 @@ def meaning(project: Project, paper: str, table: str, filled: FilledTable) -> st
     sizes = [record.parameters.total for run in filled.all_runs if (record := filled.table.folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
     size = f"the models have {min(sizes):,}{most} parameters" if sizes else "none of their models is trained yet"
-    target = project.layout.path(Table(paper, table))
+    target = Table(paper, table)
     is_finished = UNFINISHED.isdisjoint(filled.runs["status"])
-    missing = "" if is_finished else f"\n`{snakemake_command(project, target)}` makes the missing numbers."
-    missing = state_of_trainings(project, filled, Table(paper, table)) + missing
+    command = snakemake_command(project, project.layout.path(target))
+    missing = "" if is_finished else f"\n`{command}` makes the missing numbers."
+    missing = state_of_trainings(project, filled, target) + missing
     test_set = size_of_test_set(filled, name, ours)
     text = f"{count_of(len(ours), 'row')} to run: {verdicts}{test_set}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH) + missing

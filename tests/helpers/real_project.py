@@ -48,10 +48,10 @@ def separate(project: Project) -> Project:
 
 
 def load_once(patch: pytest.MonkeyPatch, folder: Path, root: Path) -> None:
-    """Let commands in this process load the project of a folder once for each of their settings.
+    """Let commands in this process load the project of a folder once for each of their settings; others as before.
 
     Args:
-        patch: Undoes it, except in modules that are first imported meanwhile; other folders are loaded as before.
+        patch: Undoes it, except in modules that are first imported while it is in force.
         folder: Working folder of the commands, resolved; its settings files do not change.
         root: A project with the same settings files, perhaps the folder itself.
     """

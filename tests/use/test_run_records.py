@@ -43,9 +43,10 @@ def test_table_row_has_means_and_deviations_over_seeds():
     }
 
 
-def test_many_hours_of_a_table_row_are_written_out():
-    costly = record(1).model_copy(update={"cost": training_cost(start_cost(seconds=12_345.6 * 3600))})
-    assert [row["hours"] for row in table_rows([costly], [])] == ["12346"]
+@pytest.mark.parametrize(("hours", "shown"), [(12_345.6, "12346"), (9_999.7, "10000"), (9_999.4, "9999")])
+def test_many_hours_of_a_table_row_are_written_out(hours, shown):
+    costly = record(1).model_copy(update={"cost": training_cost(start_cost(seconds=hours * 3600))})
+    assert [row["hours"] for row in table_rows([costly], [])] == [shown]
 
 
 def test_new_table_shows_sacrebleu_and_signatures(tmp_path):

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.report.markup import readable
+
 Row = dict[str, Any]
 COLOURS = 8
 """Colours of series in the style sheet; further series repeat them."""
@@ -226,11 +228,6 @@ def one_line(number: int, name: str, rows: Sequence[Row], x: Axis, y: Axis) -> S
         points.append((left, top, f"{name}: {row.get('label', row['x'])}, {readable(row['y'])}"))
         pen = "L"
     return Series(name, number % COLOURS, "".join(path), points if len(points) <= MARKED else [])
-
-
-def readable(value: float) -> str:
-    """Return a number with four digits, or all digits before its decimal point."""
-    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
 
 
 @dataclass(frozen=True)
