@@ -105,6 +105,9 @@ class Experiment(Protocol):
     def run_spec(self, run: RunId) -> RunSpec:
         """Return all settings that the training of `run` reads."""
 
+    def origin(self, run: RunId) -> RunId:
+        """Return the training that `run` continues, directly or through others; else `run` itself."""
+
     @property
     def decoding(self) -> Callable[[str, str, str], DecodingConfig]:
         """Return the function from paper, system and name to the settings of a named decoding."""

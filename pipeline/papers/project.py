@@ -163,6 +163,11 @@ class Project(Catalogue):
                     found[key] = self.resolve_reference(reference, name.partition("/")[0], run.seed)
         return found
 
+    def origin(self, run: RunId) -> RunId:
+        """Return the training that `run` continues, directly or through others; else `run` itself."""
+        initial = self.weight_sources(run).get("initial")
+        return self.origin(initial) if initial else run
+
     def resolve_reference(self, reference: str, paper: str, seed: int) -> RunId:
         """Return the run with a `seed` of a `reference` to `system@dataset` or `paper/system@dataset`.
 

@@ -114,6 +114,9 @@ class Deal:
     def run_spec(self, run: RunId) -> Any:
         return self.spec
 
+    def origin(self, run: RunId) -> RunId:
+        return run
+
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         return paper, reference
 

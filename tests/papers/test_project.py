@@ -190,3 +190,10 @@ def test_unknown_paper_of_a_command_is_refused():
     assert ProjectOptions(ROOT).load(["weighted"]).papers
     with pytest.raises(UserError, match=r"--paper: unknown name 'weigthed'.*did you mean 'weighted'"):
         ProjectOptions(ROOT).load(["weighted", "weigthed"])
+
+
+@pytest.mark.parametrize(("system", "origin"), [("DF2", "attention-source"), ("tuned-9-5", "CF4"), ("CF4", "CF4")])
+def test_origin_is_the_training_that_a_run_continues(seeded, system, origin):
+    source, target = (seeded.stand_in(dataset) for dataset in ("source", "target"))
+    run = RunId("coldfusion", system, target if system == "tuned-9-5" else source, 11)
+    assert seeded.origin(run) == RunId("coldfusion", origin, source, 11)

@@ -35,6 +35,8 @@ class NoisePools:
     ) -> tuple[tuple[np.ndarray, ...], str]:
         """Collect a quantity of every system of the same family that is trained on the same data.
 
+        Of systems that continue one training, such as the shares of target data on which one model is fine-tuned, only
+        the first counts: they share the variation of that training, so they are no independent estimates of it.
         If no system has two seeds, the variance measured once for the family (docs/measured/noise) is used.
 
         Args:
@@ -47,11 +49,14 @@ class NoisePools:
         Returns:
             The values by system, and their source in words; both empty if the variance is unknown.
         """
-        family, alike = self.family(system, dataset), self.alike(system, dataset)
-        groups = [self.read(systems, (name, quantity, detail), values) for name, systems in sorted(alike.items())]
-        if degrees := degrees_of_freedom(found := tuple(group for group in groups if len(group))):
-            systems, freedom = count_of(len(found), "system"), count_of(degrees, "degree") + " of freedom"
-            return found, f"pooled over {systems} ({family}, {freedom})"
+        family = self.family(system, dataset)
+        found: dict[RunId, np.ndarray] = {}
+        for training, member in sorted(self.alike(system, dataset).items()):
+            if len(group := self.read(member, (training, quantity, detail), values)):
+                found.setdefault(self.view.experiment.origin(self.view.runs(member, dataset)[0]), group)
+        if degrees := degrees_of_freedom(groups := tuple(found.values())):
+            systems, freedom = count_of(len(groups), "system"), count_of(degrees, "degree") + " of freedom"
+            return groups, f"pooled over {systems} ({family}, {freedom})"
         measured = self.view.experiment.noise_of(family)
         if measured and quantity in measured.values and len(self.view.runs(system, dataset)) < 2:
             return (np.array(measured.values[quantity]),), measured.title

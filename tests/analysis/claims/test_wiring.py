@@ -4,6 +4,7 @@ Every split, decoding and system here has its own score, so that a number shows 
 """
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,12 @@ def test_pool_is_of_the_systems_that_claims_name(project):
     every = sorted(expected_score((system, "dev", "final")) for system in SYSTEMS)
     assert pool_of(measured_by(project, ("A", "N4"))) == pytest.approx(every)
     assert pool_of(measured_by(project)) == pytest.approx([expected_score(("C", "dev", "final"))])
+
+
+def test_pool_counts_systems_that_continue_one_training_once(project, monkeypatch):
+    monkeypatch.setattr(type(project), "origin", lambda self, run: replace(run, system=run.system.replace("N4", "A")))
+    others = sorted(expected_score((system, "dev", "final")) for system in ("A", "C"))
+    assert pool_of(measured_by(project, SYSTEMS)) == pytest.approx(others)
 
 
 @pytest.mark.parametrize("shared", ["family", "corpus"])
