@@ -190,7 +190,7 @@ class DecodingSettings(Closed):
     )
     ngram_order: Annotated[int, Field(ge=2, le=20)] | None = Field(
         default=None,
-        description="Order of an n-gram model used instead, estimated on the text of language_model or of the model",
+        description="Order of an n-gram model used instead, of all training text of language_model or of the model",
     )
     lm_weight: Number = Field(
         default=0.0, ge=0, le=1e4, description="λ, the weight of the language model in shallow fusion"
