@@ -1,6 +1,7 @@
 """Files in results/ that can be requested, and error messages for those that cannot."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterable
@@ -8,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from pipeline.core.artifacts import Artifact, Report, Table
-from pipeline.core.errors import UserError, one_line
+from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import unknown
 from pipeline.core.yaml_file import load_yaml, yaml_text
@@ -122,10 +123,16 @@ def scale_hint(scale: str) -> str:
 
 
 def changed_settings(project: Project, **other: str) -> list[str]:
-    """Return `KEY=VALUE`, quoted for a shell, of each setting that differs from config.yaml."""
+    """Return `KEY=VALUE`, quoted for a shell, of each setting that differs from config.yaml.
+
+    Commands are shown on pages and in reports, so a password in the address of a mirror is masked.
+    """
     there = load_yaml(project.root / "config.yaml") or {}
+    if isinstance(there.get("mirror"), str):
+        there["mirror"] = os.path.expandvars(there["mirror"])  # as the configuration has it
     config = project.config.model_dump() | other
     texts = {key: yaml_text(value) if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    texts["mirror"] = without_secrets(texts["mirror"])
     return [shlex.quote(f"{key}={texts[key]}") for key, value in config.items() if there.get(key, value) != value]
 
 

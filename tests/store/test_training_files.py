@@ -19,7 +19,7 @@ from pipeline.papers.project import load_project
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
 from pipeline.workflow.graph import Graph
-from pipeline.workflow.targets import reprise_command
+from pipeline.workflow.targets import reprise_command, snakemake_command
 from reprise.__main__ import main
 from reprise.artifact_checks import FileCheck, Finding, Inspection
 from reprise.cli.verify import Repairs
@@ -156,6 +156,19 @@ def test_command_includes_settings_that_differ_from_config_yaml(tmp_path):
     project = real_project({"scale": "smoke", "seeds": [1, 7]})
     assert reprise_command(project, "free") == "reprise free --set scale=smoke --set 'seeds=[1, 7]'"
     assert reprise_command(project, "free", scale="demo") == "reprise free --set 'seeds=[1, 7]'"
+
+
+def test_command_masks_secrets_in_the_address_of_a_mirror():
+    project = real_project({"mirror": "https://me:s3cret@host/data?token=Zx9"})
+    command = snakemake_command(project, "plan")
+    assert command == """snakemake --config 'mirror="https://…@host/data?token=…"' -- plan"""
+
+
+def test_command_omits_a_mirror_that_config_yaml_has(monkeypatch):
+    monkeypatch.setenv("MIRROR_PASSWORD", "s3cret")
+    config = {"mirror": "https://me:$MIRROR_PASSWORD@host/data"}
+    monkeypatch.setattr("pipeline.workflow.targets.load_yaml", lambda _: config)
+    assert reprise_command(real_project({"mirror": "https://me:s3cret@host/data"}), "free") == "reprise free"
 
 
 def test_stage_advises_commands_with_its_workflow_settings(monkeypatch):

@@ -9,7 +9,7 @@ from pipeline.analysis.training_curves import read_progress_lines
 from pipeline.config import RunSpec
 from pipeline.config.training import DecodingConfig
 from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Trained
-from pipeline.core.errors import count_of, printable_lines
+from pipeline.core.errors import count_of
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records.outputs import Decoded, ScoreFile
 from pipeline.core.records.record import Record, read_lines_as
@@ -58,7 +58,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         cost=site.cost(run),
         files=[name for name in FILES if (folder / name).exists()],
         folder=os.path.normpath(folder),
-        options=printable_lines(config_options(site.project)),  # a mirror's password may be among them
+        options=config_options(site.project),
         tables=tables,
         shown=site.is_shown(run.dataset),
         dataset=site.project.dataset_records[run.dataset],
