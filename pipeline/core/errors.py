@@ -53,8 +53,11 @@ def printable_lines(text: str) -> str:
     return text if text.isprintable() else "\n".join(one_line(line, len(text)) for line in text.split("\n"))
 
 
-USER = re.compile(r"(?<=://)(?:[^/\s]+@|[^/\s@]*:[^\s@]*@)")
-"""Name and password in an address. Browsers end the host at a slash in a password; it is masked all the same."""
+USER = re.compile(r"(?<=://)(?:[^/\s]+@|[^/\s@:]*:(?:(?!://)[^\s@])*@)")
+"""Name and password in an address. Browsers end the host at a slash in a password; it is masked all the same.
+
+The second form ends at the next `://`, or a text with very many of them would take quadratic time.
+"""
 QUERY = re.compile(r"(?:(?<=[?&#])|(?<=&amp;))([\w.~%\[\]-]+)=[^&\s\"'<>#]+")
 """A key and value in the query or fragment of an address, such as a token or a signature."""
 

@@ -4,6 +4,7 @@ import random
 import string
 
 import pytest
+from time_limit import within
 
 from pipeline.core.errors import count_of, printable_lines
 
@@ -18,6 +19,13 @@ def test_passwords_and_query_values_are_left_out(seed):
     shown = printable_lines(line)
     assert password not in shown and token not in shown
     assert shown == "https://…@host.org/a/b.gz?token=…&part=… at /a/b.gz?token=… (status 403)"
+
+
+@pytest.mark.parametrize("part", ["://", "://:", "http://a:", ":", "a:"])
+def test_text_of_many_beginnings_of_addresses_is_soon_shown(part):
+    text = "http://" + part * 50_000
+    with within(5):
+        assert printable_lines(text) == text
 
 
 @pytest.mark.parametrize(
