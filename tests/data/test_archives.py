@@ -244,6 +244,18 @@ def test_small_file_that_expands_too_far_is_refused(tmp_path, monkeypatch, kind)
             sum(1 for _ in read_side(Side(source="a.gz"), path))
 
 
+def test_sparse_files_that_expand_too_far_together_are_refused(tmp_path):
+    size = untrusted.FREE_ARCHIVE * 2 // 3
+    holes = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(size)}
+    entries = [entry(name, b"x", holes) for name in "ab"]
+    archive = tmp_path / "a.tar"
+    archive.write_bytes(tar(entries[0]))
+    assert len(read(archive)["a"]) == size
+    archive.write_bytes(tar(*entries))
+    with pytest.raises(UserError, match=rf"a\.tar: its [\d,]+ bytes expand to {2 * size:,} or more, beyond the limit"):
+        read(archive)
+
+
 def test_archive_may_begin_with_silence(tmp_path, monkeypatch):
     """Its beginning expands a thousandfold, the whole of it twelvefold."""
     monkeypatch.setattr(untrusted, "FREE_ARCHIVE", 1 << 22)

@@ -223,17 +223,21 @@ def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes]
     """Yield number and header of each entry, and the content of a regular file.
 
     Raises:
-        UserError: The archive is damaged, or has too many members.
+        UserError: The archive is damaged, has too many members, or has sparse files too large for its size.
     """
     with opened(archive) as file, decompressed(file, archive) as stream:
         bounded = BoundedStream(stream)
         with parsing(archive, f"remove it and fetch it again; {READ_FORMATS}"):
             tar = tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", bufsize=TAR_BLOCK)  # noqa: SIM115 - no file
+        sparse = 0  # bytes, mostly zeros that the archive does not hold
         for number in range(MOST_MEMBERS):
             with parsing(archive):
                 entry = _next_header(tar, bounded)
                 if entry is None:
                     return
+                if entry.issparse():
+                    sparse += entry.size
+                    require_modest_size(str(archive), sparse, archive.stat().st_size)
                 content = tar.extractfile(entry) if entry.isreg() else None
             yield number, entry, content
         raise UserError(f"{archive}: has more than {MOST_MEMBERS:,} members; is it the right file?")
