@@ -13,7 +13,7 @@ import pytest
 from pipeline.__main__ import as_lines, prepare
 from pipeline.core.errors import UserError
 from pipeline.core.provenance import ROOT
-from reprise.cli.decode import chunks_of_input
+from reprise.cli.decode import chunks_of_input, write_lines
 
 
 def prints(text: str) -> str:
@@ -43,6 +43,14 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
 def test_an_output_that_cannot_be_written_ends_in_one_line(command, error):
     done = shell(command)
     assert done.returncode == 1 and re.fullmatch(error, done.stderr.decode())
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_decoded_lines_have_no_control_characters_on_a_terminal(monkeypatch, capsys, is_terminal):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    write_lines(["a\x1b[31mb\x9b2J", "\u05e9\u200f c'\xa0est\tç"])
+    first = r"a\x1b[31mb\x9b2J" if is_terminal else "a\x1b[31mb\x9b2J"
+    assert capsys.readouterr().out == f"{first}\n\u05e9\u200f c'\xa0est\tç\n"
 
 
 def test_closed_input_ends_in_one_line(monkeypatch):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
+from pipeline.core.yaml_file import CONTROL
 from reprise.opening import ModelOptions
 from reprise.user_files import lines_of
 
@@ -148,8 +149,14 @@ def require_files(paths: tuple[Path, ...]) -> None:
 
 
 def write_lines(lines: list[str]) -> None:
-    """Write lines to standard output, and flush."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Write lines to standard output, and flush.
+
+    On a terminal control characters are escaped, because a stranger's model may write sequences that a terminal obeys.
+    """
+    text = "".join(f"{line}\n" for line in lines)
+    if sys.stdout.isatty():
+        text = CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pipeline.core.command_line import Argument
-from pipeline.core.errors import UserError, count_of
+from pipeline.core.errors import UserError, count_of, one_line
 from reprise.find_runs import PACKED_FILE
 from reprise.opening import DecodingOptions, ModelOptions, split_decoding
 
@@ -65,7 +65,8 @@ def unpack(
     from reprise.portable import unpack, verify  # loads torch
 
     folder = model if model.is_dir() else unpack(model, into)
-    print(f"{folder}: {count_of(len(verify(folder)), 'file is as it was packed', 'files are as they were packed')}")
+    files = count_of(len(verify(folder)), "file is as it was packed", "files are as they were packed")
+    print(f"{one_line(str(folder))}: {files}")
 
 
 def publish(

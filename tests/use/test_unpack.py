@@ -16,6 +16,7 @@ from pipeline.core.errors import UserError
 from pipeline.models.architectures import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from reprise.__main__ import main as reprise
 from reprise.ctranslate2 import export, length_exponent, plain_transformer
 from reprise.opening import NamedDecoding, open_model, split_decoding
 from reprise.portable import open_packed, pack_archive, scores_of, unpack, verify
@@ -61,6 +62,16 @@ def test_unpack_into_an_existing_folder_is_refused(tmp_path):
     unpack(archive, tmp_path)
     with pytest.raises(UserError, match=rf"model\.tar: can't be unpacked: {tmp_path}/model already exists; "):
         unpack(archive, tmp_path)
+
+
+def test_unpack_prints_the_name_of_a_folder_escaped(tmp_path, capsys):
+    packed = tmp_path / "\x9b31m\u202e"
+    packed.mkdir()
+    pack(packed)
+    with tarfile.open(tmp_path / "model.tar", "w") as tar:
+        tar.add(packed, packed.name)
+    assert reprise(["unpack", str(tmp_path / "model.tar"), str(tmp_path / "into")]) == 0
+    assert capsys.readouterr().out.startswith(rf"{tmp_path}/into/\x9b31m\u202e: 4 files are")
 
 
 def test_open_model_on_an_archive_says_to_unpack_it_first(tmp_path):
