@@ -9,7 +9,7 @@ from pipeline.cluster.state import newest_checkpoint
 from pipeline.core import artifacts
 from pipeline.core.artifacts import Artifact, Encoded, Prepared, RunArtifact, RunId, Spoken
 from pipeline.core.layout import DONE_FILE
-from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
+from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, TreebankRecord, sources_of
 from pipeline.data.sequence_store import FEATURES, FRAME_DTYPE, FRAMES_PER_SECOND
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
@@ -149,7 +149,8 @@ class Jobs:
             case TextRecord():
                 encoding, working = "encode", pairs / CHARACTER_TEXT_PER_SECOND
             case _:
-                working = pairs / PREPARED_PER_SECOND / threads
+                processes = 1 if isinstance(record, TreebankRecord) else threads
+                working = pairs / PREPARED_PER_SECOND / processes
                 yield Job("prepare", name, name, prepared, seconds=working, data_bytes=PREPARED_BYTES * raw)
                 encoding, working = "encode", pairs / ENCODED_PER_SECOND / threads
         yield Job(encoding, name, name, encoded, seconds=working, data_bytes=self.encoded_bytes(name))

@@ -71,6 +71,11 @@ class RuleFunctions:
         """Return the settings of a dataset."""
         return self.project.dataset_records[wildcards.dataset]
 
+    def corpus_threads(self, wildcards: Any) -> int:
+        """Return the threads of a job that prepares text or makes features; trees and characters take one process."""
+        is_shared = self.record(wildcards).form in ("sentences", "speech")
+        return self.project.scale.resources["prepare"].threads if is_shared else 1
+
     def section(self, wildcards: Any) -> str:
         """Return the section of paper.yaml that describes a table: tables, examples or transcripts."""
         record = self.project.papers[wildcards.paper]

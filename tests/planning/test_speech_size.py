@@ -83,3 +83,15 @@ def test_speech_has_its_own_jobs(tmp_path):
     assert speech["speak"].seconds > 0 and speech["speak"].disk_bytes > 1e8
     assert [job.kind for job in jobs.corpus_jobs("librispeech")] == ["download", "features"]
     assert [job.kind for job in jobs.corpus_jobs("grammar-text-full")] == ["generate", "encode"]
+
+
+@pytest.mark.parametrize(("name", "kind", "shared"), [("wsj-semi", "prepare", False), ("wmt14-en-de", "prepare", True)])
+def test_only_shared_work_is_forecast_to_gain_by_threads(tmp_path, monkeypatch, name, kind, shared):
+    seconds = []
+    for threads in (1, 16):
+        jobs = Jobs(project := project_at(tmp_path), [], None)
+        resources = project.scale.resources["prepare"]
+        monkeypatch.setitem(project.scale.resources, "prepare", resources.model_copy(update={"threads": threads}))
+        (job,) = (job for job in jobs.corpus_jobs(name) if job.kind == kind)
+        seconds.append(job.seconds)
+    assert seconds[0] / seconds[1] == pytest.approx(16 if shared else 1)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from real_project import real_project
 from rule_files import local_rules, rules_with
 
 from pipeline.workflow.graph import Graph, runs_in
+from pipeline.workflow.rules import RuleFunctions
 
 PAGE = ROOT / "docs/how-to/run-paper-scale.md"
 DEEPEST, LONGEST, MOST_SUBMITTED = 11, 4.5, 200
@@ -52,6 +54,15 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
     counted = sorted(Counter(graph[0].values()).items())
     expected = "\n".join(f"| {rule} | {jobs} |" for rule, jobs in counted)
     assert [(rule, int(jobs)) for rule, jobs in rows] == counted, f"the table of jobs should be\n{expected}"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "threads"), [("wmt14-en-de", 16), ("librispeech", 16), ("wsj-semi", 1), ("tedlium3-text", 1)]
+)
+def test_a_corpus_stage_of_one_process_requests_one_core(dataset, threads):
+    functions = RuleFunctions(real_project({"scale": "paper"}))
+    assert functions.corpus_threads(SimpleNamespace(dataset=dataset)) == threads
+    assert rules_with("corpus_threads") == {"prepare", "features"}
 
 
 def test_fetch_target_makes_all_downloads_and_only_locally(graph, tmp_path):

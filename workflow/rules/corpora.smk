@@ -70,7 +70,7 @@ rule prepare:
         f"{CORPUS}/logs/prepare.log",
     wildcard_constraints:
         dataset=datasets_where(lambda record: record.form in ("sentences", "trees")),
-    threads: resource("prepare", "threads")
+    threads: functions.corpus_threads
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
@@ -176,7 +176,7 @@ rule features:
         f"{CORPUS}/logs/features.log",
     wildcard_constraints:
         dataset=datasets_where(lambda record: record.form in ("speech", "characters")),
-    threads: resource("prepare", "threads")
+    threads: functions.corpus_threads
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
