@@ -1,12 +1,14 @@
 """Treebanks become sentences and symbols, with a vocabulary each, and every count is reported."""
 
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from random_trees import annotated, random_tree
 from treebank_records import grammar_treebank, make_treebank
 
+from pipeline.core import disk
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import PreparedTrees
 from pipeline.data.batches.parallel_batches import ParallelSplit
@@ -96,6 +98,14 @@ def test_only_training_trees_without_words_are_left_out(tmp_path):
         lines.write(empty)
     with pytest.raises(UserError, match=r"dev\.trees: line 61: the cleaned tree has no words"):
         prepare_trees(make_treebank(**PLAIN), tmp_path)
+
+
+def test_a_disk_without_room_for_the_trees_is_named_first(tmp_path, monkeypatch):
+    write_raw(tmp_path, Random(1))
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: SimpleNamespace(free=disk.SPARE_BYTES + 1000))
+    with pytest.raises(UserError, match="prepared trees will need"):
+        prepare_trees(make_treebank(**PLAIN), tmp_path)
+    assert not (tmp_path / "prepared").exists()
 
 
 def test_faulty_tree_is_reported_by_line_and_missing_by_stage(tmp_path):

@@ -10,6 +10,7 @@ from random import Random
 
 import numpy as np
 
+from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import PreparedTrees, TreesReport
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 SEVERAL_WORDS = re.compile(r"\([^ ()]+ [^ ()]+ [^ ()]")
 PERCENTILES = (50, 90, 95, 99, 100)
+WRITTEN_OVER_READ = 2
+"""Bytes written for each byte read: words, symbols and the cleaned tree."""
 
 
 def prepare_treebank(*, dataset: Path, corpus: Path) -> None:
@@ -50,8 +53,10 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
     """Return the report of a treebank, after writing `prepared/`.
 
     Raises:
-        UserError: Trees are missing or faulty, or a dev or test tree has no word.
+        UserError: Trees are missing or faulty, a dev or test tree has no word, or the disk is too small.
     """
+    raw = (path for split in dataset.split_names if (path := raw_path(dataset, corpus, split)).exists())
+    require_space(corpus, WRITTEN_OVER_READ * sum(path.stat().st_size for path in raw), "prepared trees")
     splits: dict[str, TreesReport] = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
     sentences = {split: corpus / f"prepared/{split}.tok.{dataset.src}" for split in splits}
     report = PreparedTrees(dataset=dataset.name, splits=splits, shared=shared_sentences(dataset.name, sentences))
@@ -87,12 +92,16 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
     return record
 
 
+def raw_path(dataset: Treebank, corpus: Path, split: str) -> Path:
+    """Return the file of the raw trees of a `split` of a `dataset` in a `corpus`."""
+    return (corpus if isinstance(dataset, GrammarTreebank) else corpus / "raw") / f"{split}.trees"
+
+
 def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str, str, Tree]]:
     """Yield place, text and tree of each line of a `split` of a `dataset` in a `corpus`, with simulated errors."""
-    folder = corpus if isinstance(dataset, GrammarTreebank) else corpus / "raw"
     extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
     rng = Random(f"errors/{extra.seed}") if extra else None
-    path = folder / f"{split}.trees"
+    path = raw_path(dataset, corpus, split)
     for number, line in enumerate(lines_of(path, "run the stage `collect-trees` or `generate` first"), start=1):
         where = f"{path}: line {number}"
         tree = parse_tree(line, where)
