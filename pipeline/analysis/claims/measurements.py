@@ -36,7 +36,7 @@ class NoisePools:
         """Collect a quantity of every system of the same family that is trained on the same data.
 
         Of systems that continue one training, such as the shares of target data on which one model is fine-tuned, only
-        the first counts: they share the variation of that training, so they are no independent estimates of it.
+        one counts, the first with most seeds: they share the variation of that training.
         If no system has two seeds, the variance measured once for the family (docs/measured/noise) is used.
 
         Args:
@@ -52,8 +52,10 @@ class NoisePools:
         family = self.family(system, dataset)
         found: dict[RunId, np.ndarray] = {}
         for training, member in sorted(self.alike(system, dataset).items()):
-            if len(group := self.read(member, (training, quantity, detail), values)):
-                found.setdefault(self.view.experiment.origin(self.view.runs(member, dataset)[0]), group)
+            origin = self.view.experiment.origin(self.view.runs(member, dataset)[0])
+            group = self.read(member, (training, quantity, detail), values)
+            if len(group) > len(found.get(origin, ())):
+                found[origin] = group
         if degrees := degrees_of_freedom(groups := tuple(found.values())):
             systems, freedom = count_of(len(groups), "system"), count_of(degrees, "degree") + " of freedom"
             return groups, f"pooled over {systems} ({family}, {freedom})"
