@@ -60,7 +60,7 @@ class NoisePools:
             systems, freedom = count_of(len(groups), "system"), count_of(degrees, "degree") + " of freedom"
             return groups, f"pooled over {systems} ({family}, {freedom})"
         measured = self.view.experiment.noise_of(family)
-        if measured and quantity in measured.values and len(self.view.runs(system, dataset)) < 2:
+        if measured and quantity in measured.values:
             return (np.array(measured.values[quantity]),), measured.title
         return (), ""
 
