@@ -179,7 +179,7 @@ def test_batches_are_framed_for_teacher_forcing(corpus):
     (part, *_), pairs = data.micro_batches(5), data.sequences_of(5)
     for row, pair in enumerate(pairs[: len(part.src)]):
         src, tgt = data.pairs.src[pair].tolist(), data.pairs.tgt[pair].tolist()
-        assert part.src[row][part.src_mask[row]].tolist() == [*src, EOS]
+        assert part.src[row][part.src_mask[row]].tolist() == [*src, EOS] and part.expected_length[row] == len(src)
         assert part.tgt_in[row][: len(tgt) + 1].tolist() == [BOS, *tgt]
         assert part.tgt_out[row][: len(tgt) + 1].tolist() == [*tgt, EOS]
         assert not part.tgt_in[row][len(tgt) + 1 :].any() and not part.tgt_out[row][len(tgt) + 1 :].any()

@@ -168,6 +168,8 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     ]
     stm = archive(tmp_path / "s.tgz", {"a.stm": "".join(f"{line}\n" for line in segments)})
     assert texts(stm, "*.stm", "stm") == ["what's up"]
+    spoken = archive(tmp_path / "l.tgz", {"1-2.trans.txt": "1-2-0000 TWO WORDS\n1-2-0001 ONE\n"})
+    assert texts(spoken, "*.trans.txt", "transcripts") == ["TWO WORDS", "ONE"]
 
 
 @pytest.mark.parametrize("kind", ["folder", "hard", "table"])

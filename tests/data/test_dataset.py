@@ -77,6 +77,7 @@ def test_each_source_file_is_described_once_with_its_terms():
 
 SIZE = {"pairs": [1, 1, 1], "src_subwords": 1, "tgt_subwords": 1, "raw_bytes": 1}
 FURTHER = {"splits": dict.fromkeys(("train", "dev", "test", "test2"), one_part(SIDE, SIDE))}
+TRANSLATED_TWICE = {"splits": dict.fromkeys(("train", "dev", "test"), one_part(SIDE, SIDE, further_references=[SIDE]))}
 PACKAGED = {"splits": dict.fromkeys(("train", "dev", "test"), one_part({"package": "P", "member": "a"}, SIDE))}
 FAULTS = {
     "unknown key": ({"cleaning": {"max_tokens": 5, "max_ratio": 2, "min_tokens": 1}}, "min_tokens"),
@@ -88,6 +89,7 @@ FAULTS = {
     "unknown source": ({"sources": {"b.gz": SOURCE}}, "splits name a.gz"),
     "path for a name": ({"sources": {"../a.gz": SOURCE}, "splits": OUTSIDE}, "plain file name"),
     "missing split": ({"splits": {"train": one_part(SIDE, SIDE)}}, "split dev, test is missing"),
+    "two translations in train": (TRANSLATED_TWICE, "train: training pairs have one translation"),
     "unknown kind": ({"kind": "downlaod"}, "downlaod"),
     "no code of a language": ({"src": "English"}, "src.*English"),
     "test set without a name": (FURTHER, "test2 has no name under further_test_sets"),

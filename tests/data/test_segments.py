@@ -59,10 +59,17 @@ def test_segments_of_unnamed_documents_meet_by_their_ids(seed, named):
 
 
 @pytest.mark.parametrize(
-    ("other", "lengths"), [(["a", "c"], {"a": 2, "c": 2}), (["a"], {"a": 2}), (["a", "b"], {"a": 2, "b": 1})]
+    ("other", "lengths", "where"),
+    [
+        (["a", "c"], {"a": 2, "c": 2}, "side0 is not in side1"),
+        (["a"], {"a": 2}, "side0 is not in side1"),
+        (["a", "b"], {"a": 2, "b": 1}, "side0 is not in side1"),
+        (["a", "b"], {"a": 2, "b": 3}, "side1 is not in side0"),
+    ],
 )
-def test_a_segment_that_one_side_lacks_is_named(other, lengths):
-    with pytest.raises(UserError, match=r"toy test: side0 and side1 .* not aligned: segment '\d' of document '[bc]'"):
+def test_a_segment_that_one_side_lacks_is_named(other, lengths, where):
+    said = rf"toy test: side0 and side1 .* not aligned: segment '\d' of document '[bc]' of {where}"
+    with pytest.raises(UserError, match=said):
         read(sgml(["a", "b"], "en", {"a": 2, "b": 2}), sgml(other, "de", lengths))
 
 

@@ -20,11 +20,11 @@ from pipeline.data.fetch import download
 from pipeline.data.sequence_store import FEATURES, FrameStore, TokenStore
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text, part_lines
-from pipeline.data.speech.encode_text import encode_text, select
+from pipeline.data.speech.encode_text import Sentence, encode_text, select
 from pipeline.data.speech.features import SplitCounts, compute_features
 from pipeline.data.speech.frontend import KeptUtterance, MelFilters
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
-from pipeline.data.speech.speak import reader_of, speak
+from pipeline.data.speech.speak import Reader, Task, in_fresh_process, reader_of, speak
 from pipeline.data.text.vocabulary import Alphabet, to_alphabet
 
 
@@ -165,6 +165,19 @@ def test_an_unknown_voice_is_named(tmp_path):
         speak(dataset, tmp_path, 1)
 
 
+def test_a_library_of_another_sample_rate_is_refused(monkeypatch):
+    monkeypatch.setattr("pipeline.data.speech.speak.SAMPLE_RATE", 44100)
+    with pytest.raises(UserError, match="starts at 22050 Hz, not 44100"):
+        in_fresh_process([], "search")
+
+
+def test_any_apostrophe_is_read_aloud_as_one(tmp_path):
+    texts, reader = ("don't", "don’t"), Reader("gmw/en", 200, 50)
+    tasks = ([Task(tmp_path / "a.flac", Sentence(text, "don't"), reader)] for text in texts)
+    plain, typographic = (in_fresh_process(task, "search") for task in tasks)
+    assert plain == typographic
+
+
 def test_language_model_text_excludes_spoken_test_sentences(tmp_path):
     speech = read_aloud(text=grammar(["film"]))
     full = validate(Dataset, record(kind="characters", text=grammar(["search", "film"], train=200)), "test")
@@ -187,6 +200,7 @@ def test_left_out_sentences_are_counted_by_reason(tmp_path):
     chosen = select(dataset, tmp_path, {})["train"]
     assert [utterance.spelt for utterance in chosen.sentences] == ["fits"] and chosen.read == 6
     assert chosen.record()["rejected"] == {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
+    assert chosen.record()["examples"][:2] == ["repeated: seen once", "outside the alphabet: route 66"]
     with pytest.raises(UserError, match="1 sentence of train fit, but 4 are needed"):
         select(read_aloud(max_characters=10), tmp_path, {"train": 4})
 

@@ -204,7 +204,8 @@ def test_more_sentences_than_exist_end_in_one_error(tmp_path, monkeypatch, capsy
     rest = capsys.readouterr().err.removeprefix(asked)
     allowed = int(re.fullmatch(r"(\d+) sentences for it; write at most \1\n", rest)[1])
     assert generated(allowed) == 0
-    assert len(lines(tmp_path / f"raw/{split}.zh")) == allowed > 1
+    for language in ("zh", "en"):
+        assert len(lines(tmp_path / f"raw/{split}.{language}")) == allowed > 1
     assert generated(allowed + 1) == 1
 
 

@@ -9,6 +9,7 @@ WRITTEN = {
         "Give ’em time: it’s late, and ’tis so “…and so on”.",
         "He wrote C++ and C# from 1998–2004, or 1998—2004.",
         "Tom and Jerry were a “cat”-ish one and a mouse.",
+        "'They cost €5 €6 €7 each,' he said, 'and more.'",
     ],
     "de": [
         "„Ja“, sagte er. „Nein!“",

@@ -181,8 +181,9 @@ def test_single_sentence_has_no_interval_and_no_comparison(corpus, tmp_path, cap
     assert "can't compare scores of one sentence" in capsys.readouterr().err
 
 
-def test_the_signature_names_what_parted_chinese_into_words(corpus, tmp_path):
-    change_dataset(corpus, tgt="zh", segmenter="characters")
+@pytest.mark.parametrize("how", [{"segmenter": "characters"}, {"tokeniser": "none"}])
+def test_the_signature_names_what_parted_chinese_into_words(corpus, tmp_path, how):
+    change_dataset(corpus, tgt="zh", **how)
     for path in (*corpus.glob("*/test.de"), *corpus.glob("*/test.tok.de")):
         path.rename(path.with_suffix(".zh"))
     metrics = scored(corpus, tmp_path / "zh.json")["metrics"]

@@ -6,7 +6,7 @@ import torch
 from made_records import layer_costs
 from made_reports import make_report
 
-from pipeline.analysis.claims.without_training import LayerTimings
+from pipeline.analysis.claims.without_training import LayerTimings, upper_half
 from pipeline.core.records.outputs import TIMED_BESIDE
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import plot, theoretical_costs
@@ -41,6 +41,11 @@ def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
         took_ms = 1000 * (1e-9 * 512**power_n * 768**power_d + 1e-7)
         assert float(row["milliseconds"]) == pytest.approx(took_ms, rel=5e-3)
     assert "sequence length n (positions)" in (tmp_path / "table1.svg").read_text(encoding="utf-8")
+
+
+def test_at_least_two_thirds_of_three_or_more_sizes_are_fitted():
+    kept = [len(upper_half([*range(count)])) for count in range(1, 6)]
+    assert kept == [1, 1, 2, 3, 4] and upper_half([1, 2, 3]) == [2, 3]
 
 
 def test_panel_has_times_and_the_printed_power_through_the_last():

@@ -37,6 +37,16 @@ def test_half_given_variables_are_refused(monkeypatch):
         Group.from_environment()
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_stored_buffers_are_those_of_the_first_process(monkeypatch, size):
+    sent, model = Mock(), torch.nn.BatchNorm1d(3)
+    stored = [*model.buffers()]
+    model.register_buffer("mask", torch.ones(1), persistent=False)
+    monkeypatch.setattr(torch.distributed, "broadcast", sent)
+    Group(size=size).share_buffers(model)
+    assert [id(args[0]) for args, how in sent.call_args_list if how == {"src": 0}] == [*map(id, stored)] * (size - 1)
+
+
 def meet_in(store: torch.distributed.Store, fault: Exception | None, url: str, rank: int, size: int, timeout):
     """Stand for torch's rendezvous, whose generator may raise a fault."""
     if fault:

@@ -4,12 +4,14 @@ import math
 import random
 import threading
 from itertools import count
+from types import SimpleNamespace as Some
 
 import pytest
 import torch
 
 from pipeline.config import load_run
 from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
+from pipeline.training.distributed import Group
 from pipeline.training.job import train_run
 from pipeline.training.step import Prefetcher, StepRunner, micro_seed
 
@@ -61,8 +63,11 @@ def test_step_gradient_equals_that_of_its_pairs_in_one_batch(new_run, copy_corpu
 
 
 def test_no_two_micro_batches_share_a_seed():
+    """Two processes share those of a step."""
+    processes = [Some(spec=Some(seed=seed), group=Group(rank, 2)) for seed in range(4) for rank in range(2)]
+    own = [StepRunner.micro_seed(process, step, n) for process in processes for step in range(40) for n in range(20)]
     seeds = {micro_seed(seed, step, index) for seed in range(4) for step in range(40) for index in range(40)}
-    assert len(seeds) == 4 * 40 * 40
+    assert seeds == {*own} and len(seeds) == len(own) == 4 * 40 * 40
     assert all(0 <= seed < 1 << 63 for seed in seeds)
 
 

@@ -71,7 +71,7 @@ def test_single_seeds_use_measured_noise(project_with, monkeypatch, measured, ex
 @pytest.mark.parametrize(
     ("dev", "expected", "ours"),
     [
-        ([3.0, 2.0, 1.5], UPHELD, "after 20% of its steps"),
+        ([3.0, 2.0, 1.5], UPHELD, "after 20% of its steps, 67% of its time"),
         ([4.0, 3.5, 3.0], CONTRADICTED, "not reached"),
         ([4.0, 3.0, 2.0], UNCLEAR, "after 30% of its steps"),
         ([4.0, 3.5, 3.0, 1.0], CONTRADICTED, "after 35% of its steps"),
@@ -140,14 +140,17 @@ def test_steps_to_plateau_do_not_depend_on_its_height(project_with, ours, expect
 
 
 def test_share_of_steps_is_of_the_mean_of_stopped_trainings(project_with):
-    """300 steps are half of the mean of 400, 600 and 800; the system's loss falls by 0.2 in each 100."""
+    """300 steps are half of the mean of 400, 600 and 800; the system's loss falls by 0.2 in each 100.
+
+    Each of its trainings takes 3 s, each of the others 10 s.
+    """
     project = project_with(claims_of(kind="steps", dataset=DATA, **PAIR, share=0.5), seeds=3)
-    put_losses(project, "C", [3.0, 2.8, 2.6, 2.4, 2.2, 2.0], [1.0] * 6, dev_noise=0.01)
+    put_timed_training(project, "C", [3.0, 2.8, 2.6, 2.4, 2.2, 2.0], 3.0)
     for run, validations in zip(runs(project, "A"), (4, 6, 8), strict=True):
         write_training(project, run, [2.5 + 0.01 * run.seed] * validations, [1.0] * validations)
     row = row_of(project)
     assert float(row["value"]) == pytest.approx(2.5 - 2.6)
-    assert "after 59% of its steps" in row["ours"]
+    assert "after 59% of its steps, 18% of its time" in row["ours"]
 
 
 def test_steps_cannot_be_counted_without_a_validation_in_time(project_with):
