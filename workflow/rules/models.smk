@@ -103,8 +103,8 @@ rule layer_times:
     log:
         f"{WORK}/logs/layer-times.log",
     resources:
-        mem_mb=resource("score", "mem_mb"),
-        runtime=resource("score", "runtime"),
+        mem_mb=resource("decode", "mem_mb"),
+        runtime=resource("decode", "runtime"),
         launcher="local",
         sbatch="",
         gpus=resource("decode", "gpus") * SHARING.trainings_per_gpu,  # a whole GPU, because it measures time
