@@ -81,12 +81,14 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Map
     if not jobs:
         return []
     rules = Counter(job.rule for job in jobs)
-    papers = Counter(Path(job.makes[0]).parts[-5] for job in jobs if job.rule == "train")
+    outputs = [Path(job.makes[0]) for job in jobs if job.rule == "train"]
+    unfinished = [output for output in outputs if not output.exists()]
     lines = [f"In short, at scale {scale}: {count_of(len(jobs), 'job')}"]
     if trainings := rules.pop("train", 0):
-        lines.append(
-            f"  train    {trainings} ({', '.join(f'{paper} {count}' for paper, count in sorted(papers.items()))})"
-        )
+        papers = sorted(Counter(output.parts[-5] for output in outputs).items())
+        lines.append(f"  train    {trainings} ({', '.join(f'{paper} {count}' for paper, count in papers)})")
+    if finished := len(outputs) - len(unfinished):  # e.g. after an update: Snakemake starts jobs whose command changed
+        lines[-1] += f", {finished} of them finished: retrained only if their inputs changed"
     for rule in ("decode", "score"):
         if count := rules.pop(rule, 0):
             lines.append(f"  {rule:8} {count}")
@@ -94,14 +96,17 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Map
     for title, found in (("data", [f"{count} {rule}" for rule, count in sorted(rules.items())]), ("reports", reports)):
         if found:
             lines.append(f"  {title:8} {', '.join(found)}")
-    lines += [f"  {'cost':8} {words} for the trainings, by plan.csv" for words in training_costs(jobs, forecast)]
+    lines += [f"  {'cost':8} {words} for the trainings, by plan.csv" for words in training_costs(unfinished, forecast)]
     return [*lines, "`snakemake plan` forecasts hours and disk; `reprise status` shows what exists."]
 
 
-def training_costs(jobs: Iterable[PlannedJob], forecast: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """Yield the forecast hours of all trainings, on this machine or an A100; nothing if one has no forecast."""
+def training_costs(outputs: Iterable[Path], forecast: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the forecast hours of the trainings with some outputs; nothing if one has no forecast.
+
+    They are hours on this machine, or else on an A100.
+    """
     rows = {row["name"]: row for row in forecast if row.keys() >= {"name", "job"} and row["job"] == "train"}
-    paths = [Path(job.makes[0]).parts[-5:-1] for job in jobs if job.rule == "train"]
+    paths = [output.parts[-5:-1] for output in outputs]
     names = ["/".join([*parts[:3], parts[3].partition("-")[0]]) for parts in paths]
     if not names or not rows.keys() >= {*names}:
         return

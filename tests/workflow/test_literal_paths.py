@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from copied_project import ROOT
+from fabricated import touch
 from real_project import real_project
 from rule_files import BLOCKS, Placeholders
 
@@ -118,6 +119,18 @@ def test_dry_run_sums_the_forecast_hours_of_its_trainings(column, device):
     assert "cost  " not in "\n".join(dry_run_lines("demo", jobs, rewritten))
     unknown = PlannedJob("train", "", ["work/demo/runs/own/D/data/seed1-0/done.json"])
     assert "cost  " not in "\n".join(dry_run_lines("demo", [*jobs, unknown], plan))
+
+
+def test_dry_run_tells_finished_trainings_from_new_ones(tmp_path):
+    """Only the two that lack done.json cost 4 hours each."""
+    folders = [tmp_path / f"demo/runs/weighted/C/data/seed{seed}-0a1b" for seed in range(1, 6)]
+    for folder in folders[:3]:
+        touch(folder / "done.json")
+    jobs = [PlannedJob("train", "", [str(folder / "done.json")]) for folder in folders]
+    plan = [{"job": "train", "name": f"weighted/C/data/seed{seed}", "hours_here": "4"} for seed in range(1, 6)]
+    lines = dry_run_lines("demo", jobs, plan)
+    assert "  train    5 (weighted 5), 3 of them finished: retrained only if their inputs changed" in lines
+    assert "  cost     8.0 h on this machine for the trainings, by plan.csv" in lines
 
 
 def test_dry_run_with_nothing_to_make_has_no_summary():
