@@ -65,6 +65,7 @@ def test_a_file_without_a_format_is_of_the_first_one(tmp_path):
         ({"parameters": {"total": 1, "branch_weights": 0, "frozen": 1}}, "has an unknown field `parameters.frozen`"),
         ({"parameters": {"total": 1}}, "has no `parameters.branch_weights`"),
         ({"steps": "seven"}, "steps: Input should be a valid integer, got 'seven'"),
+        ({"steps": ["7" * 9999]}, f"steps: Input should be a valid integer, got ['{'7' * 78}…"),
     ],
 )
 def test_a_file_of_another_version_is_refused_by_name(tmp_path, change, expected):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, field_validator
 
-from pipeline.core.errors import UserError
+from pipeline.core.errors import UserError, shown
 from pipeline.core.files import complete_lines, read_errors
 from pipeline.core.json_csv import parse, write_json
 from pipeline.core.retries import retry_read
@@ -139,4 +139,4 @@ def explain_error(error: ValidationError) -> str:
             return f"is of the unknown kind {fault['ctx']['tag']!r}; known are {fault['ctx']['expected_tags']}"
         case "value_error" if fault["loc"][-1:] == ("format",):
             return str(fault["ctx"]["error"])
-    return f"{field or 'file'}: {fault['msg'].removeprefix('Value error, ')}, got {fault['input']!r}"
+    return f"{field or 'file'}: {fault['msg'].removeprefix('Value error, ')}, got {shown(fault['input'])}"
