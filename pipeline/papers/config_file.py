@@ -73,7 +73,7 @@ class Config(Closed):
         """
         if isinstance(value, dict):
             return {key: cls.expand_folders(inner) for key, inner in value.items()}
-        filled = value and os.path.expandvars(os.path.expanduser(value))
+        filled = expanded(value)
         if filled and filled.startswith("-"):
             raise ValueError("starts with `-` and would be read as an option; write ./ before it")
         if filled and (filled.startswith("~") or "$" in filled):
@@ -108,6 +108,13 @@ class Config(Closed):
     def seed_list(self) -> list[int]:
         """Return the seeds as a list."""
         return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
+
+
+def expanded(value: Any) -> Any:
+    """Return a setting with `~` and known variables in its texts expanded, as a shell does."""
+    if isinstance(value, dict):
+        return {key: expanded(inner) for key, inner in value.items()}
+    return os.path.expandvars(os.path.expanduser(value)) if isinstance(value, str) else value
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Files in results/ that can be requested, and error messages for those that cannot."""
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Collection, Iterable
@@ -13,7 +12,7 @@ from pipeline.core.errors import UserError, one_line, without_secrets
 from pipeline.core.layout import RESULTS
 from pipeline.core.schema import unknown
 from pipeline.core.yaml_file import load_yaml, yaml_text
-from pipeline.papers.config_file import Config, require_work
+from pipeline.papers.config_file import Config, expanded, require_work
 from pipeline.papers.project import Project
 from pipeline.workflow.graph import Graph
 
@@ -127,9 +126,7 @@ def changed_settings(project: Project, **other: str) -> list[str]:
 
     Commands are shown on pages and in reports, so a password in the address of a mirror is masked.
     """
-    there = load_yaml(project.root / "config.yaml") or {}
-    if isinstance(there.get("mirror"), str):
-        there["mirror"] = os.path.expandvars(there["mirror"])  # as the configuration has it
+    there = expanded(load_yaml(project.root / "config.yaml") or {})  # as the configuration has it
     config = project.config.model_dump() | other
     texts = {key: yaml_text(value) if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     texts["mirror"] = without_secrets(texts["mirror"])

@@ -164,11 +164,21 @@ def test_command_masks_secrets_in_the_address_of_a_mirror():
     assert command == """snakemake --config 'mirror="https://…@host/data?token=…"' -- plan"""
 
 
-def test_command_omits_a_mirror_that_config_yaml_has(monkeypatch):
+def test_command_omits_folders_that_config_yaml_has(tmp_path, monkeypatch):
     monkeypatch.setenv("MIRROR_PASSWORD", "s3cret")
-    config = {"mirror": "https://me:$MIRROR_PASSWORD@host/data"}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = {
+        "mirror": "https://me:$MIRROR_PASSWORD@host/data",
+        "work": "~/work",
+        "licensed": {"LDC99T42": "$HOME/treebank"},
+    }
     monkeypatch.setattr("pipeline.workflow.targets.load_yaml", lambda _: config)
-    assert reprise_command(real_project({"mirror": "https://me:s3cret@host/data"}), "free") == "reprise free"
+    filled = {
+        "mirror": "https://me:s3cret@host/data",
+        "work": f"{tmp_path}/work",
+        "licensed": {"LDC99T42": f"{tmp_path}/treebank"},
+    }
+    assert reprise_command(real_project(filled), "free") == "reprise free"
 
 
 def test_stage_advises_commands_with_its_workflow_settings(monkeypatch):
