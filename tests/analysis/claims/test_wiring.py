@@ -109,6 +109,13 @@ def test_pool_counts_systems_that_continue_one_training_once(project, monkeypatc
     assert pool_of(measured_by(project, SYSTEMS)) == pytest.approx(others)
 
 
+def test_pool_takes_the_system_with_most_seeds_of_one_training(project, monkeypatch):
+    monkeypatch.setattr(type(project), "origin", lambda self, run: replace(run, system=run.system.replace("N4", "A")))
+    values = {"A": [1.0, 2.0], "C": [3.0], "N4": [4.0, 5.0, 6.0]}
+    groups, _ = measured_by(project, SYSTEMS).pools.pool("C", DATA, "loss", values.__getitem__, "")
+    assert sorted(map(list, groups)) == [values["C"], values["N4"]]
+
+
 @pytest.mark.parametrize("shared", ["family", "corpus"])
 def test_pool_leaves_out_other_families_and_other_data(project, monkeypatch, shared):
     real = getattr(NoisePools, shared)
