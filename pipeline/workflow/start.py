@@ -101,9 +101,11 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Map
 
 
 def training_costs(outputs: Iterable[Path], forecast: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """Yield the forecast hours of the trainings with some outputs; nothing if one has no forecast.
+    """Yield the forecast hours of some trainings, on this machine or an A100; nothing if one has no forecast.
 
-    They are hours on this machine, or else on an A100.
+    Args:
+        outputs: Path of each training's `done.json`.
+        forecast: Rows of `plan.csv`.
     """
     rows = {row["name"]: row for row in forecast if row.keys() >= {"name", "job"} and row["job"] == "train"}
     paths = [output.parts[-5:-1] for output in outputs]
