@@ -80,15 +80,16 @@ def dry_run_lines(scale: str, jobs: Iterable[PlannedJob], forecast: Iterable[Map
     jobs = [job for job in jobs if job.rule != "all" and job.makes]
     if not jobs:
         return []
-    rules = Counter(job.rule for job in jobs)
+    rules = Counter(job.rule for job in jobs if job.rule != "train")
     outputs = [Path(job.makes[0]) for job in jobs if job.rule == "train"]
     unfinished = [output for output in outputs if not output.exists()]
     lines = [f"In short, at scale {scale}: {count_of(len(jobs), 'job')}"]
-    if trainings := rules.pop("train", 0):
+    if outputs:
         papers = sorted(Counter(output.parts[-5] for output in outputs).items())
-        lines.append(f"  train    {trainings} ({', '.join(f'{paper} {count}' for paper, count in papers)})")
-    if finished := len(outputs) - len(unfinished):  # e.g. after an update: Snakemake starts jobs whose command changed
-        lines[-1] += f", {finished} of them finished: retrained only if their inputs changed"
+        line = f"  train    {len(outputs)} ({', '.join(f'{paper} {count}' for paper, count in papers)})"
+        finished = len(outputs) - len(unfinished)  # e.g. after an update: Snakemake starts jobs whose command changed
+        note = f", {finished} of them finished: retrained only if their inputs changed" if finished else ""
+        lines.append(line + note)
     for rule in ("decode", "score"):
         if count := rules.pop(rule, 0):
             lines.append(f"  {rule:8} {count}")
